@@ -1,0 +1,1 @@
+"""Jitted kernels on plain arrays. Nothing here imports the facade (an import contract checks it)."""

@@ -1,0 +1,72 @@
+"""What the K-norm mechanisms precompute for each shape: tables for small ones, cones and search trees for large ones."""
+
+import numpy as np
+
+from .emission import log_probabilities
+from .jit import kernel
+from .nearest import build_tree
+from .shapes import local_pairs, sites_of
+from .weights import TOTAL, build_alias, fill_table
+
+
+@kernel
+def fill_tables(
+    which, start, stop, epsilon, stretch, bodies, body_starts, members, starts, representative, lattice, address, lead,
+    component, indptr, indices, numerator, shift, bits, offset, cut, alias, mixed,
+):  # fmt: skip
+    """Exact probabilities, rounded weights and alias rows of shapes ``which[start:stop]``."""
+    for w in range(start, stop):
+        shape = which[w]
+        g = representative[shape]
+        a, b = starts[g], starts[g + 1]
+        k = b - a
+        P = np.empty((k, k))
+        body = bodies[body_starts[shape] : body_starts[shape + 1]]
+        log_probabilities(sites_of(members[a:b], lattice), stretch, body, epsilon, np.arange(k), 0, k, P)
+        P[:] = np.exp(P)
+        distinct = np.unique(component[members[a:b]])
+        own = np.searchsorted(distinct, component[members[a:b]])
+        size = k << bits[shape]
+        at = offset[shape]
+        mixed[shape] = fill_table(
+            P, own, distinct.shape[0], lead[a:b], local_pairs(members[a:b], indptr, indices, address),
+            numerator, shift, bits[shape], cut[at : at + size], alias[at : at + size],
+        )  # fmt: skip
+
+
+@kernel
+def cone_weights(body, out):
+    """Cone measure of K's edges: weights that sum to TOTAL, in proportion to the areas of the triangles from the centre."""
+    h = body.shape[0]
+    area = 0.0
+    for i in range(h):
+        area += body[i, 0] * body[(i + 1) % h, 1] - body[i, 1] * body[(i + 1) % h, 0]
+    total, largest = np.uint64(0), 0
+    for i in range(h):
+        share = (body[i, 0] * body[(i + 1) % h, 1] - body[i, 1] * body[(i + 1) % h, 0]) / area
+        out[i] = np.uint64(share * np.float64(TOTAL))
+        total += out[i]
+        if out[i] > out[largest]:
+            largest = i
+    out[largest] += np.uint64(TOTAL) - total
+
+
+@kernel
+def fill_geometry(
+    which, stretch, bodies, body_starts, members, starts, representative, lattice,
+    cone_bits, cone_starts, cut, alias, site_starts, sites, order, box_starts, boxes,
+):  # fmt: skip
+    """Alias rows of the cones and k-d trees of the sites of each shape in ``which``."""
+    for shape in which:
+        body = bodies[body_starts[shape] : body_starts[shape + 1]]
+        if body.shape[0] > 2:
+            weights = np.empty(body.shape[0], np.uint64)
+            cone_weights(body, weights)
+            at = cone_starts[shape]
+            size = 1 << cone_bits[shape]
+            build_alias(weights, cone_bits[shape], cut[at : at + size], alias[at : at + size])
+        g = representative[shape]
+        a, b = site_starts[shape], site_starts[shape + 1]
+        sites[a:b] = sites_of(members[starts[g] : starts[g + 1]], lattice)
+        order[a:b] = np.arange(b - a)
+        build_tree(sites[a:b], stretch, order[a:b], boxes[box_starts[shape] : box_starts[shape + 1]])

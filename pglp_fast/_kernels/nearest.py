@@ -1,0 +1,102 @@
+"""Nearest site of a finite set of lattice points: a balanced k-d tree with tight boxes, laid out in plain arrays.
+
+Node v covers a range of the permuted sites; its children 2v and 2v+1 the two halves. Distances are in the metric
+col^2 + stretch * row^2. Two distances that differ by less than rounding are a tie, and ties go to the lower index.
+"""
+
+import numpy as np
+
+from .jit import kernel
+
+LEAF = 8
+DEPTH = 64
+_TIE = 1e-13
+
+
+@kernel
+def tree_levels(n):
+    levels = 0
+    while (n >> levels) > LEAF:
+        levels += 1
+    return levels
+
+
+@kernel
+def tree_nodes(n):
+    """How many nodes (node 0 is unused) a tree of n sites has."""
+    return 2 << tree_levels(n)
+
+
+@kernel
+def build_tree(sites, stretch, order, boxes):
+    """Permute ``order`` (0..n-1) so that every node's sites are contiguous; ``boxes[v]`` = (min col, max col, min row, max row)."""
+    n = sites.shape[0]
+    levels = tree_levels(n)
+    low, high = np.zeros(2 << levels, np.int64), np.zeros(2 << levels, np.int64)
+    high[1] = n
+    for v in range(1, 2 << levels):
+        lo, hi = low[v], high[v]
+        x0 = x1 = sites[order[lo], 0]
+        y0 = y1 = sites[order[lo], 1]
+        for k in range(lo + 1, hi):
+            x, y = sites[order[k], 0], sites[order[k], 1]
+            x0, x1, y0, y1 = min(x0, x), max(x1, x), min(y0, y), max(y1, y)
+        boxes[v, 0], boxes[v, 1], boxes[v, 2], boxes[v, 3] = x0, x1, y0, y1
+        if v < (1 << levels):
+            axis = 0 if (x1 - x0) * (x1 - x0) >= stretch * (y1 - y0) * (y1 - y0) else 1
+            part = order[lo:hi].copy()
+            order[lo:hi] = part[np.argsort(sites[part, axis], kind="mergesort")]
+            mid = (lo + hi) >> 1
+            low[2 * v], high[2 * v], low[2 * v + 1], high[2 * v + 1] = lo, mid, mid, hi
+
+
+@kernel
+def _box_distance(box, x, y, stretch):
+    dx = max(box[0] - x, x - box[1], 0.0)
+    dy = max(box[2] - y, y - box[3], 0.0)
+    return dx * dx + stretch * dy * dy
+
+
+@kernel
+def nearest_site(sites, order, boxes, stretch, x, y, stack):
+    """Index of the site nearest to (x, y), lattice units. ``stack``: (DEPTH, 3) int64 work space."""
+    n = sites.shape[0]
+    leaves = 1 << tree_levels(n)
+    stack[0, 0], stack[0, 1], stack[0, 2] = 1, 0, n
+    depth = 1
+    best, best_d = -1, np.inf
+    while depth > 0:
+        depth -= 1
+        v, lo, hi = stack[depth, 0], stack[depth, 1], stack[depth, 2]
+        if _box_distance(boxes[v], x, y, stretch) > best_d * (1.0 + _TIE):
+            continue
+        while v < leaves:
+            mid = (lo + hi) >> 1
+            left, right = _box_distance(boxes[2 * v], x, y, stretch), _box_distance(boxes[2 * v + 1], x, y, stretch)
+            if left <= right:
+                stack[depth, 0], stack[depth, 1], stack[depth, 2] = 2 * v + 1, mid, hi
+                v, hi = 2 * v, mid
+            else:
+                stack[depth, 0], stack[depth, 1], stack[depth, 2] = 2 * v, lo, mid
+                v, lo = 2 * v + 1, mid
+            depth += 1
+        for k in range(lo, hi):
+            i = order[k]
+            dx, dy = sites[i, 0] - x, sites[i, 1] - y
+            d = dx * dx + stretch * dy * dy
+            if d < best_d * (1.0 - _TIE) or (d <= best_d * (1.0 + _TIE) and i < best):
+                best, best_d = i, min(d, best_d)
+    return best
+
+
+@kernel
+def nearest_sites(sites, order, boxes, stretch, xy, out):
+    stack = np.empty((DEPTH, 3), np.int64)
+    for k in range(xy.shape[0]):
+        out[k] = nearest_site(sites, order, boxes, stretch, xy[k, 0], xy[k, 1], stack)
+
+
+@kernel
+def round_down(x):
+    """Nearest integer, halves to the lower one."""
+    return np.ceil(x - 0.5)

@@ -1,0 +1,33 @@
+"""What can go wrong, by kind. A message says what was wrong, where, and what to do."""
+
+
+class PGLPError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class InvalidParameter(PGLPError, ValueError):
+    """An option outside its range: epsilon, a seed, a strategy's name."""
+
+
+class InvalidLocation(PGLPError, ValueError):
+    """A map that cannot be built, or a cell that is not on it."""
+
+
+class InvalidPolicy(PGLPError, ValueError):
+    """Edges that are not a policy graph over the locations."""
+
+
+class InvalidDomain(PGLPError, ValueError):
+    """A domain that does not fit the locations, or a location outside it."""
+
+
+class InvalidTransition(PGLPError, ValueError):
+    """A mobility model that is not a Markov chain over the locations."""
+
+
+class BudgetExceeded(PGLPError):
+    """The release would spend more than the user's budget; nothing was drawn."""
+
+
+class TooLarge(PGLPError, ValueError):
+    """An exact answer that would not fit in memory or time."""

@@ -1,0 +1,136 @@
+"""P-LM and P-PIM: the K-norm mechanism with two bodies K (Algorithms 1 and 2, Definition 10).
+
+Noise has density eps^2 / (2 area K) exp(-eps ||z - f(s)||_K). K is the sensitivity hull for P-PIM, and for P-LM the diamond
+|x| + |y| <= S: independent Laplace(S/eps) on each axis. Everything else is the same code.
+"""
+
+from abc import abstractmethod
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import _validate as check
+from .._kernels import emission, knorm, nearest, sampling
+from ..errors import TooLarge
+from ..locations import Grid
+from ..threads import run_ranges
+from .base import Mechanism
+
+_MAX_ROW = 20_000  # output set for which a single exact row is computed
+
+
+class KNorm(Mechanism):
+    """The K-norm mechanism; a subclass says which body K it gives a sensitivity hull."""
+
+    @cached_property
+    def hulls(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Exact sensitivity hull of each shape, end to end: (vertices, starts)."""
+        return self.groups.hulls()
+
+    @cached_property
+    def bodies(self) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        """K of each shape in lattice units, end to end: (vertices, starts). One vertex: no noise. Two: a segment."""
+        return self._bodies(*self.hulls)
+
+    @abstractmethod
+    def _bodies(self, vertices: NDArray[np.int64], starts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
+
+    def body(self, shape: int) -> NDArray[np.float64]:
+        vertices, starts = self.bodies
+        return vertices[starts[shape] : starts[shape + 1]]
+
+    def _sites(self, shape: int) -> NDArray[np.int64]:
+        g = self.groups.representative[shape]
+        members = self.groups.members[self.groups.starts[g] : self.groups.starts[g + 1]]
+        lattice = self.locations.lattice[members].astype(np.int64)
+        return np.ascontiguousarray(lattice - lattice[0])
+
+    def _log_rows(self, shape: int, sources: NDArray[np.int64]) -> NDArray[np.float64]:
+        sites, body = self._sites(shape), np.ascontiguousarray(self.body(shape))
+        if len(sites) > _MAX_ROW:
+            raise TooLarge(f"the output set has {len(sites)} locations, exact probabilities are computed up to {_MAX_ROW}: estimate them from releases")
+        out = np.empty((len(sources), len(sites)))
+
+        def part(start: int, stop: int) -> None:
+            emission.log_probabilities(sites, self.locations.stretch, body, self.epsilon, sources, start, stop, out)
+
+        run_ranges(part, len(sites), smallest=32)
+        return out
+
+    def _fill_tables(self, which: NDArray[np.int64]) -> None:
+        g, G = self.groups, self.graph
+        numerator, shift = self._exp_bound
+
+        def part(start: int, stop: int) -> None:
+            knorm.fill_tables(
+                which, start, stop, self.epsilon, self.locations.stretch, *self.bodies, g.members, g.starts, g.representative,
+                self.locations.lattice, g.address, g.lead, G.components, G.extra_indptr, G.extra_indices,
+                numerator, shift, self._bits, self._offset, self._cut, self._alias, self._mixed,
+            )  # fmt: skip
+
+        run_ranges(part, which.size, smallest=16)
+
+    @cached_property
+    def _geometry(self) -> tuple[NDArray[Any], ...]:
+        """Cones and search trees of the shapes that have no table: (cut, alias, cone_starts, cone_bits, sites, ...)."""
+        g = self.groups
+        bodies, body_starts = self.bodies
+        wanted = ~self.tabled
+        edges = np.diff(body_starts)
+        cone_bits = np.maximum(1, np.ceil(np.log2(np.maximum(edges, 2)))).astype(np.int64)
+        cone_starts = _starts(np.where(wanted & (edges > 2), 1 << cone_bits, 0))
+        site_starts = _starts(np.where(wanted, g.sizes, 0))
+        box_starts = _starts(np.array([nearest.tree_nodes(int(k)) if w else 0 for k, w in zip(g.sizes, wanted, strict=True)], np.int64))
+        cut, alias = np.empty(cone_starts[-1], np.uint64), np.empty(cone_starts[-1], np.int32)
+        sites, order = np.empty((site_starts[-1], 2), np.int64), np.empty(site_starts[-1], np.int64)
+        boxes = np.empty((box_starts[-1], 4), np.int64)
+        knorm.fill_geometry(
+            np.flatnonzero(wanted), self.locations.stretch, bodies, body_starts, g.members, g.starts, g.representative,
+            self.locations.lattice, cone_bits, cone_starts, cut, alias, site_starts, sites, order, box_starts, boxes,
+        )  # fmt: skip
+        return cut, alias, cone_starts, cone_bits, sites, site_starts, order, boxes, box_starts
+
+    def _release_geometric(self, key: NDArray[np.uint32], users: Any, times: Any, cells: check.Cells, out: check.Cells) -> None:
+        g = self.groups
+        columns = self.locations.cols if isinstance(self.locations, Grid) else 0
+        with self._lock:
+            geometry = self._geometry
+
+        def part(start: int, stop: int) -> None:
+            sampling.release_geometric(
+                key, users, times, cells, start, stop, self.epsilon, columns, self.locations.stretch, self.locations.lattice,
+                g.address, g.starts, g.members, g.shape_of, self._offset, *self.bodies, *geometry, out,
+            )  # fmt: skip
+
+        run_ranges(part, cells.size)
+
+
+def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+
+
+class PPIM(KNorm):
+    """Policy-based Planar Isotropic Mechanism (Algorithm 2): K is the sensitivity hull, the least noise of the two."""
+
+    def _bodies(self, vertices: NDArray[np.int64], starts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        return vertices.astype(np.float64), starts
+
+
+class PLM(KNorm):
+    """Policy-based Laplace Mechanism (Algorithm 1): independent Laplace(S/eps) on each axis, S = max |dx| + |dy| in km over edges."""
+
+    def _bodies(self, vertices: NDArray[np.int64], starts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+        dx, dy = self.locations.scale
+        lengths = np.abs(vertices[:, 0]) * dx + np.abs(vertices[:, 1]) * dy
+        if len(starts) == 1:
+            return np.empty((0, 2)), starts
+        # a few units in the last place up, so that rounding can never leave an edge outside the diamond
+        S = np.maximum.reduceat(lengths, starts[:-1]) * (1.0 + 2.0**-50)
+        flat = S == 0.0
+        corners = np.zeros((len(S), 4, 2))
+        corners[:, 0, 0], corners[:, 1, 1], corners[:, 2, 0], corners[:, 3, 1] = -S / dx, -S / dy, S / dx, S / dy
+        keep = np.ones((len(S), 4), bool)
+        keep[flat, 1:] = False
+        return corners[keep], _starts(np.where(flat, 1, 4))

@@ -1,0 +1,67 @@
+"""Where the generator's key comes from (spec section 9).
+
+Without a seed, a key is 32 fresh bytes from the operating system, and nobody, not even the caller, ever sees it. A seed makes a
+run reproducible; whoever knows the seed can subtract the noise, so a seeded release is for research, not for people.
+"""
+
+import hashlib
+import os
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._validate import MAX_TIME, MAX_USER, integers, whole
+from .errors import InvalidParameter
+
+
+def make_key(rng: int | None) -> NDArray[np.uint32]:
+    """Eight words of ChaCha20 key: fresh from the operating system, or from a non-negative integer seed of any size."""
+    if rng is None:
+        raw = os.urandom(32)
+    else:
+        raw = hashlib.sha256(b"pglp_fast seed %d" % whole(rng, "rng", 0)).digest()
+    return np.frombuffer(raw, dtype="<u4").astype(np.uint32)
+
+
+def _counter(values: ArrayLike, name: str, n: int, limit: int) -> NDArray[np.int64]:
+    array = integers(values, name, InvalidParameter)
+    if array.ndim == 1 and array.shape != (n,):
+        raise InvalidParameter(f"{name} has {array.size} entries for {n} cells: give one for each cell")
+    if array.ndim > 1:
+        raise InvalidParameter(f"{name} must be one number or a 1-d array, got shape {array.shape}")
+    flat = array.reshape(-1)
+    if flat.size and (flat.min() < 0 or flat.max() >= limit):
+        at = int(np.flatnonzero((flat < 0) | (flat >= limit))[0])
+        raise InvalidParameter(f"{name}[{at}] = {flat[at]} is not in 0..{limit - 1}")
+    return flat.astype(np.int64)
+
+
+def _first_repeat(users: NDArray[np.int64], times: NDArray[np.int64]) -> int:
+    """Position of a (user, t) that occurred before, or -1. Strictly ascending users, the usual case, cost one pass."""
+    if times.size == 1 and (users[1:] > users[:-1]).all():
+        return -1
+    order = np.lexsort((users, np.broadcast_to(times, users.shape)))
+    u, t = users[order], np.broadcast_to(times, users.shape)[order]
+    same = np.flatnonzero((u[1:] == u[:-1]) & (t[1:] == t[:-1]))
+    return int(order[same[0] + 1]) if same.size else -1
+
+
+def draw_counters(users: ArrayLike | None, t: ArrayLike, n: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """(users, times) for n draws, each of length n or 1: a single user u stands for u, u+1, ..., a single t for all.
+
+    No (user, t) may occur twice: one draw must never serve two inputs, for their difference would show through.
+    """
+    times = _counter(t, "t", n, MAX_TIME)
+    if users is None:
+        return np.zeros(1, np.int64), times
+    who = _counter(users, "users", n, MAX_USER)
+    if who.size == 1 and n > 1:
+        who = np.full(n, who[0])
+    if n > 1:
+        at = _first_repeat(who, times)
+        if at >= 0:
+            raise InvalidParameter(
+                f"user {who[at]} occurs twice at t = {times[at if times.size > 1 else 0]} (again at position {at}): "
+                "one draw must not serve two inputs; number the requests, or give each its own t"
+            )
+    return who, times

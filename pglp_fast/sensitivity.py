@@ -1,0 +1,73 @@
+"""The sensitivity hull K: all the differences that noise must hide (Definition 9, spec section 4)."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _validate as check
+from ._kernels import hull as kernels
+from .policy import PolicyGraph
+
+_ON_LINE = 1e-9  # for float input only: how far off a segment's line still counts as on it
+
+
+@dataclass(frozen=True)
+class SensitivityHull:
+    """conv{+-(f(i) - f(j)) : (i, j) an edge}, exact.
+
+    Attributes
+    ----------
+    vertices : (h, 2) int64 lattice points, counter-clockwise, strictly convex
+    scale : (dx, dy) km per lattice unit
+    """
+
+    vertices: NDArray[np.int64]
+    scale: tuple[float, float]
+
+    @property
+    def rank(self) -> Literal[0, 1, 2]:
+        """Dimension: 0 a point (no edge), 1 a segment, 2 a polygon."""
+        h = len(self.vertices)
+        return 0 if h == 1 else 1 if h == 2 else 2
+
+    @property
+    def twice_area(self) -> int:
+        """Twice the area in lattice units, an exact integer."""
+        return int(kernels.twice_area(self.vertices))
+
+    @property
+    def area_km2(self) -> float:
+        return self.twice_area / 2 * self.scale[0] * self.scale[1]
+
+    @property
+    def vertices_km(self) -> NDArray[np.float64]:
+        return self.vertices * np.asarray(self.scale)
+
+    def contains(self, differences: ArrayLike) -> NDArray[np.bool_]:
+        """Whether each lattice difference (n, 2) lies in K, boundary included; exact."""
+        array = check.integers(differences, "differences").reshape(-1, 2).astype(np.int64)
+        out = np.empty(len(array), bool)
+        kernels.contain(self.vertices, array, out)
+        return out
+
+    def gauge(self, xy_km: ArrayLike) -> NDArray[np.float64]:
+        """||x||_K: the factor by which K must grow to reach x. Infinite off the line (rank 1) or the origin (rank 0)."""
+        xy = check.points(xy_km, "xy_km")
+        if self.rank == 2:
+            out = np.empty(len(xy))
+            kernels.gauge(self.vertices_km, xy, out)
+            return out
+        end = self.vertices_km[-1]
+        length2 = end @ end
+        along = xy @ end / length2 if length2 else np.zeros(len(xy))
+        off = np.linalg.norm(xy - along[:, None] * end, axis=1)
+        return np.where(off <= _ON_LINE * np.linalg.norm(xy, axis=1), np.abs(along), np.inf)
+
+
+def sensitivity_hull(graph: PolicyGraph, s: int | None = None) -> SensitivityHull:
+    """K of the component of s, or of the whole graph."""
+    cells = np.arange(graph.locations.size, dtype=check.CELL) if s is None else graph.component(s)
+    vertices = kernels.difference_hull(cells, graph.locations.lattice, graph.cliques, graph.extra_indptr, graph.extra_indices)
+    return SensitivityHull(vertices, graph.locations.scale)
