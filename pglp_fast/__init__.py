@@ -1,5 +1,15 @@
-"""pglp_fast: private locations under Policy Graph based Location Privacy, fast."""
+"""pglp_fast: private locations under Policy Graph based Location Privacy, exact, certified and fast.
 
+>>> import pglp_fast as pf
+>>> g = pf.Grid(30, 30, cell_km=0.5)
+>>> m = pf.PPIM(pf.blocks(g, 3), epsilon=1.0)
+>>> released = m.release([0, 31, 899])
+>>> pf.certify(m).ok
+True
+"""
+
+from ._version import __version__
+from .certify import Certificate, certify
 from .domain import Domain
 from .errors import (
     BudgetExceeded,
@@ -12,9 +22,36 @@ from .errors import (
     TooLarge,
 )
 from .locations import Grid, Points
-from .mechanisms import PLM, PPIM
+from .mechanisms import PLM, PPIM, Mechanism
 from .policy import PolicyGraph, blocks, categories, complete, neighbours8
 from .sensitivity import SensitivityHull, sensitivity_hull
 from .threads import get_num_threads, set_num_threads
 
-__version__ = "0.1.0"
+__all__ = [
+    "PLM",
+    "PPIM",
+    "BudgetExceeded",
+    "Certificate",
+    "Domain",
+    "Grid",
+    "InvalidDomain",
+    "InvalidLocation",
+    "InvalidParameter",
+    "InvalidPolicy",
+    "InvalidTransition",
+    "Mechanism",
+    "PGLPError",
+    "Points",
+    "PolicyGraph",
+    "SensitivityHull",
+    "TooLarge",
+    "__version__",
+    "blocks",
+    "categories",
+    "certify",
+    "complete",
+    "get_num_threads",
+    "neighbours8",
+    "sensitivity_hull",
+    "set_num_threads",
+]

@@ -44,7 +44,9 @@ class Domain:
         """From one boolean for each location (any shape of that size, e.g. (rows, cols))."""
         array = np.asarray(mask)
         if array.dtype != bool or array.size != locations.size:
-            raise InvalidDomain(f"mask must be {locations.size} booleans, one for each location, got {array.size} of dtype {array.dtype}")
+            raise InvalidDomain(
+                f"mask must be {locations.size} booleans, one for each location, got {array.size} of dtype {array.dtype}"
+            )
         packed = np.zeros(_n_words(locations) * 8, np.uint8)
         octets = np.packbits(array.reshape(-1), bitorder="little")
         packed[: octets.size] = octets
@@ -68,7 +70,9 @@ class Domain:
         return iter(self.cells().tolist())
 
     def __contains__(self, cell: object) -> bool:
-        return isinstance(cell, int | np.integer) and 0 <= cell < self.locations.size and bool(bits.test1(self.words, int(cell)))
+        if not isinstance(cell, int | np.integer) or not 0 <= int(cell) < self.locations.size:
+            return False
+        return bool(bits.test1(self.words, int(cell)))
 
     def contains(self, cells: ArrayLike) -> NDArray[np.bool_]:
         """Whether each of the cells is in the domain."""

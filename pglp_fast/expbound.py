@@ -8,7 +8,8 @@ _ANY = 43.7  # above 63 ln 2 every weight, at most 2**63, is below e^eps times a
 
 
 def exp_lower_bound(epsilon: float) -> tuple[np.uint64, int]:
-    """(numerator, shift) with numerator / 2**shift <= e^epsilon, within 2**-61 of it; shift -1 says "any positive weight will do".
+    """(numerator, shift) with numerator / 2**shift <= e^epsilon, within 2**-61 of it; shift -1 says "any positive
+    weight will do".
 
     The decimal library's exp is correctly rounded at 60 digits; the last of them is given away.
     """

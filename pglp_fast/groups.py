@@ -54,9 +54,10 @@ class Groups:
     def hulls(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Sensitivity hull of each shape, vertices end to end: (vertices, starts)."""
         G = self.graph
-        return hull.difference_hulls(
+        vertices, starts = hull.difference_hulls(
             self.members, self.starts, self.representative, G.locations.lattice, G.cliques, G.extra_indptr, G.extra_indices
         )
+        return vertices, starts
 
 
 def make_groups(graph: PolicyGraph, domain: Domain | None, calibration: str) -> Groups:

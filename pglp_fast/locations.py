@@ -45,14 +45,16 @@ class Locations(ABC):
         return (self.scale[1] / self.scale[0]) ** 2
 
     def _xy(self, cells: NDArray[Any]) -> NDArray[np.float64]:
-        return self.lattice[cells] * np.asarray(self.scale) + np.asarray(self.offset_km)
+        return np.asarray(self.lattice[cells] * np.asarray(self.scale) + np.asarray(self.offset_km))
 
     def _to_lattice(self, xy_km: ArrayLike) -> NDArray[np.float64]:
-        return (check.points(xy_km, "xy_km") - np.asarray(self.offset_km)) / np.asarray(self.scale)
+        return np.asarray((check.points(xy_km, "xy_km") - np.asarray(self.offset_km)) / np.asarray(self.scale))
 
     def _projection(self) -> Equirectangular:
         if self.projection is None:
-            raise InvalidLocation("this map has no latitude and longitude: build it with origin=(lat, lon), from_bounds or from_latlon")
+            raise InvalidLocation(
+                "this map has no latitude and longitude: build it with origin=(lat, lon), from_bounds or from_latlon"
+            )
         return self.projection
 
     def latlon(self, cells: ArrayLike) -> NDArray[np.float64]:
@@ -85,12 +87,16 @@ class Grid(Locations):
     equirectangular projection at the box's middle latitude.
     """
 
-    def __init__(self, rows: int, cols: int, *, cell_km: float | tuple[float, float] = 1.0, origin: tuple[float, float] | None = None):
+    def __init__(
+        self, rows: int, cols: int, *, cell_km: float | tuple[float, float] = 1.0, origin: tuple[float, float] | None = None
+    ):
         self.rows = check.whole(rows, "rows", 1)
         self.cols = check.whole(cols, "cols", 1)
         self.size = self.rows * self.cols
         if self.size > check.MAX_LOCATIONS or max(self.rows, self.cols) > MAX_SPAN:
-            raise InvalidLocation(f"{self.rows} x {self.cols} cells are too many: at most {check.MAX_LOCATIONS} in all and {MAX_SPAN} a side")
+            raise InvalidLocation(
+                f"{self.rows} x {self.cols} cells are too many: at most {check.MAX_LOCATIONS} in all and {MAX_SPAN} a side"
+            )
         dx, dy = cell_km if isinstance(cell_km, tuple | list | np.ndarray) and len(cell_km) == 2 else (cell_km, cell_km)
         self.scale = (check.positive(dx, "cell_km"), check.positive(dy, "cell_km"))
         self.projection = None
@@ -139,7 +145,10 @@ class Grid(Locations):
         return self._projection().to_latlon(middle)
 
     def locate(self, lat: ArrayLike, lon: ArrayLike) -> check.Cells:
-        """The cell that holds each point, -1 outside (and for NaN). A cell holds its south and west side, not its north and east."""
+        """The cell that holds each point, -1 outside (and for NaN).
+
+        A cell holds its south and west side, not its north and east.
+        """
         km = self._projection().to_km(lat, lon)
         with np.errstate(invalid="ignore"):
             col, row = np.floor(km[..., 0] / self.scale[0]), np.floor(km[..., 1] / self.scale[1])
@@ -180,20 +189,22 @@ class Points(Locations):
         sites = np.rint((xy - low) / step)
         if not (sites.max() <= MAX_SPAN):
             raise InvalidLocation(
-                f"the points span {sites.max():.0f} steps of resolution_km = {step}, exact arithmetic takes {MAX_SPAN}: use a coarser resolution"
+                f"the points span {sites.max():.0f} steps of resolution_km = {step}, exact arithmetic takes {MAX_SPAN}: "
+                "use a coarser resolution_km"
             )
         self.size = len(xy)
         self.scale = (step, step)
         self.projection = None
         self._offset = (float(low[0]), float(low[1]))
-        self._lattice = sites.astype(np.int32)
+        self._lattice: NDArray[np.int32] = sites.astype(np.int32)
         keys = sites[:, 0].astype(np.int64) * (MAX_SPAN + 1) + sites[:, 1].astype(np.int64)
         order = np.argsort(keys, kind="stable")
         twin = np.flatnonzero(np.diff(keys[order]) == 0)
         if twin.size:
             i, j = order[twin[0]], order[twin[0] + 1]
             raise InvalidLocation(
-                f"points {i} and {j} ({xy[i].tolist()} and {xy[j].tolist()} km) fall on one lattice site: merge them or use a finer resolution_km"
+                f"points {i} and {j} ({xy[i].tolist()} and {xy[j].tolist()} km) fall on one lattice site: "
+                "merge them or use a finer resolution_km"
             )
 
     @classmethod

@@ -1,14 +1,14 @@
 """The policy graph G = (S, E) and the policies that have names (spec section 2).
 
 A graph is kept as *disjoint cliques plus extra edges*: one clique label a location, and a CSR for the rest. The named policies of
-the paper are all cliques, so a million cells cost a million labels, not their edges; a repaired or hand-made graph adds what it needs.
+the paper are all cliques, so a million cells cost a million labels, not their edges; a repaired or hand-made graph adds
+what it needs.
 """
 
 from functools import cached_property
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validate as check
@@ -25,7 +25,10 @@ class PolicyGraph:
     """
 
     def __init__(self, locations: Locations, cliques: NDArray[np.int32], indptr: NDArray[np.int64], indices: NDArray[np.int32]):
-        """For the package's own use: arrays are taken as they are. ``cliques`` must be numbered 0..n-1 with two members or more."""
+        """For the package's own use: arrays are taken as they are.
+
+        ``cliques`` must be numbered 0..n-1 with two members or more.
+        """
         self.locations = locations
         self.cliques, self.extra_indptr, self.extra_indices = cliques, indptr, indices
         self.n_cliques = int(cliques.max(initial=-1)) + 1
@@ -40,10 +43,14 @@ class PolicyGraph:
     @classmethod
     def from_scipy(cls, locations: Locations, matrix: Any) -> "PolicyGraph":
         """From a symmetric sparse matrix (or dense array): its non-zero entries are the edges."""
+        import scipy.sparse  # here: it would double the time of "import pglp_fast"
+
         csr = scipy.sparse.csr_array(matrix)
         n = locations.size
         if csr.shape != (n, n):
-            raise InvalidPolicy(f"the matrix is {csr.shape[0]} x {csr.shape[1]}, but there are {n} locations: it must be {n} x {n}")
+            raise InvalidPolicy(
+                f"the matrix is {csr.shape[0]} x {csr.shape[1]}, but there are {n} locations: it must be {n} x {n}"
+            )
         csr.sum_duplicates()
         csr.eliminate_zeros()
         csr.sort_indices()
@@ -53,7 +60,9 @@ class PolicyGraph:
         indptr, indices = csr.indptr.astype(np.int64), csr.indices.astype(np.int32)
         i, j = kernels.first_asymmetry(indptr, indices)
         if i >= 0:
-            raise InvalidPolicy(f"the matrix is not symmetric: entry ({i}, {j}) has no mirror image ({j}, {i}); add it, e.g. with m + m.T")
+            raise InvalidPolicy(
+                f"the matrix is not symmetric: entry ({i}, {j}) has no mirror image ({j}, {i}); add it, e.g. with m + m.T"
+            )
         return cls(locations, np.full(n, -1, np.int32), indptr, indices)
 
     # -- reading it
@@ -159,7 +168,9 @@ class PolicyGraph:
     def __and__(self, other: "PolicyGraph") -> "PolicyGraph":
         """Edges that both graphs have (composition, Theorem 10). Cliques that meet in cliques stay compact."""
         if other.locations.size != self.locations.size:
-            raise InvalidPolicy(f"the graphs have {self.locations.size} and {other.locations.size} locations: they must be over one map")
+            raise InvalidPolicy(
+                f"the graphs have {self.locations.size} and {other.locations.size} locations: they must be over one map"
+            )
         both = (self.cliques >= 0) & (other.cliques >= 0)
         joint = np.where(both, self.cliques.astype(np.int64) * max(other.n_cliques, 1) + other.cliques, -1)
         cliques = np.full(self.locations.size, -1, np.int32)

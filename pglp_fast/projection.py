@@ -21,7 +21,11 @@ class Equirectangular:
     mid_lat: float
 
     def __post_init__(self) -> None:
-        for name, value, limit in (("latitude", self.lat0, 90.0), ("longitude", self.lon0, 180.0), ("latitude", self.mid_lat, 89.9)):
+        for name, value, limit in (
+            ("latitude", self.lat0, 90.0),
+            ("longitude", self.lon0, 180.0),
+            ("latitude", self.mid_lat, 89.9),
+        ):
             if not (math.isfinite(value) and abs(value) <= limit):
                 raise InvalidLocation(f"{name} {value} is not in -{limit}..{limit} degrees")
 

@@ -10,16 +10,14 @@ import os
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from ._kernels.bits import first_repeat
 from ._validate import MAX_TIME, MAX_USER, integers, whole
 from .errors import InvalidParameter
 
 
 def make_key(rng: int | None) -> NDArray[np.uint32]:
     """Eight words of ChaCha20 key: fresh from the operating system, or from a non-negative integer seed of any size."""
-    if rng is None:
-        raw = os.urandom(32)
-    else:
-        raw = hashlib.sha256(b"pglp_fast seed %d" % whole(rng, "rng", 0)).digest()
+    raw = os.urandom(32) if rng is None else hashlib.sha256(b"pglp_fast seed %d" % whole(rng, "rng", 0)).digest()
     return np.frombuffer(raw, dtype="<u4").astype(np.uint32)
 
 
@@ -37,11 +35,12 @@ def _counter(values: ArrayLike, name: str, n: int, limit: int) -> NDArray[np.int
 
 
 def _first_repeat(users: NDArray[np.int64], times: NDArray[np.int64]) -> int:
-    """Position of a (user, t) that occurred before, or -1. Strictly ascending users, the usual case, cost one pass."""
-    if times.size == 1 and (users[1:] > users[:-1]).all():
-        return -1
-    order = np.lexsort((users, np.broadcast_to(times, users.shape)))
-    u, t = users[order], np.broadcast_to(times, users.shape)[order]
+    """Position of a (user, t) that occurred before, or -1. One t and users that are not far-flung cost one pass over a bitmap."""
+    if times.size == 1 and users.max() < 64 * users.size + 1024:
+        return int(first_repeat(users, np.zeros(int(users.max()) // 64 + 1, np.uint64)))
+    when = np.broadcast_to(times, users.shape)
+    order = np.lexsort((users, when))
+    u, t = users[order], when[order]
     same = np.flatnonzero((u[1:] == u[:-1]) & (t[1:] == t[:-1]))
     return int(order[same[0] + 1]) if same.size else -1
 
@@ -57,6 +56,8 @@ def draw_counters(users: ArrayLike | None, t: ArrayLike, n: int) -> tuple[NDArra
     who = _counter(users, "users", n, MAX_USER)
     if who.size == 1 and n > 1:
         who = np.full(n, who[0])
+    if n > 1 and who[-1] - who[0] == n - 1 and bool((who[1:] > who[:-1]).all()):
+        return who[:1], times  # consecutive: eight of them share a block of the generator
     if n > 1:
         at = _first_repeat(who, times)
         if at >= 0:

@@ -43,7 +43,7 @@ class SensitivityHull:
 
     @property
     def vertices_km(self) -> NDArray[np.float64]:
-        return self.vertices * np.asarray(self.scale)
+        return np.asarray(self.vertices * np.asarray(self.scale))
 
     def contains(self, differences: ArrayLike) -> NDArray[np.bool_]:
         """Whether each lattice difference (n, 2) lies in K, boundary included; exact."""

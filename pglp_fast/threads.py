@@ -1,7 +1,8 @@
 """Running a kernel over a range in plain threads.
 
 Kernels release the GIL and write to disjoint parts of their output, so threads need no locks and the result does not
-depend on how many there are. (Numba's own thread pool is not used: its default layer may not be entered from two threads at once.)
+depend on how many there are. (Numba's own thread pool is not used: its default layer may not be entered from two
+threads at once.)
 """
 
 import os

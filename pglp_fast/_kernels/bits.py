@@ -73,6 +73,16 @@ def test_cells(words, cells, out):
 
 
 @kernel
+def first_repeat(values, words):
+    """Position of the first value that occurred before, or -1; ``words`` starts empty."""
+    for i in range(values.shape[0]):
+        if test1(words, values[i]):
+            return i
+        set1(words, values[i])
+    return -1
+
+
+@kernel
 def popcount(words):
     total = 0
     for word in words:

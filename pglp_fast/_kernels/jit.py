@@ -5,6 +5,8 @@
 No fastmath: infinities and the order of sums mean something in this package.
 """
 
+from typing import Any
+
 import numba
 
-kernel = numba.njit(cache=True, nogil=True, error_model="numpy")
+kernel: Any = numba.njit(cache=True, nogil=True, error_model="numpy")

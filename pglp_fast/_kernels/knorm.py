@@ -52,11 +52,25 @@ def cone_weights(body, out):
 
 
 @kernel
+def extents(which, members, starts, representative, lattice, out):
+    """(min col, max col, min row, max row) of each shape's sites, as offsets from the first member."""
+    for shape in which:
+        g = representative[shape]
+        anchor = members[starts[g]]
+        out[shape] = 0
+        for k in range(starts[g], starts[g + 1]):
+            x = np.int64(lattice[members[k], 0]) - np.int64(lattice[anchor, 0])
+            y = np.int64(lattice[members[k], 1]) - np.int64(lattice[anchor, 1])
+            out[shape, 0], out[shape, 1] = min(out[shape, 0], x), max(out[shape, 1], x)
+            out[shape, 2], out[shape, 3] = min(out[shape, 2], y), max(out[shape, 3], y)
+
+
+@kernel
 def fill_geometry(
     which, stretch, bodies, body_starts, members, starts, representative, lattice,
     cone_bits, cone_starts, cut, alias, site_starts, sites, order, box_starts, boxes,
 ):  # fmt: skip
-    """Alias rows of the cones and k-d trees of the sites of each shape in ``which``."""
+    """Alias rows of the cones, and k-d trees of the sites, of each shape in ``which``; no sites, no tree."""
     for shape in which:
         body = bodies[body_starts[shape] : body_starts[shape + 1]]
         if body.shape[0] > 2:
@@ -65,8 +79,10 @@ def fill_geometry(
             at = cone_starts[shape]
             size = 1 << cone_bits[shape]
             build_alias(weights, cone_bits[shape], cut[at : at + size], alias[at : at + size])
-        g = representative[shape]
         a, b = site_starts[shape], site_starts[shape + 1]
+        if a == b:
+            continue
+        g = representative[shape]
         sites[a:b] = sites_of(members[starts[g] : starts[g + 1]], lattice)
         order[a:b] = np.arange(b - a)
         build_tree(sites[a:b], stretch, order[a:b], boxes[box_starts[shape] : box_starts[shape + 1]])

@@ -29,7 +29,10 @@ def tree_nodes(n):
 
 @kernel
 def build_tree(sites, stretch, order, boxes):
-    """Permute ``order`` (0..n-1) so that every node's sites are contiguous; ``boxes[v]`` = (min col, max col, min row, max row)."""
+    """Permute ``order`` (0..n-1) so that every node's sites are contiguous.
+
+    ``boxes[v]`` = (min col, max col, min row, max row).
+    """
     n = sites.shape[0]
     levels = tree_levels(n)
     low, high = np.zeros(2 << levels, np.int64), np.zeros(2 << levels, np.int64)

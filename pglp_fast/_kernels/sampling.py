@@ -34,15 +34,22 @@ def release_table(key, users, times, cells, start, stop, address, starts, member
     """Draw from the alias rows: row of place p of a shape at ``offset[shape] + p * 2**bits[shape]``; offset -1: not a table."""
     counters, scratch = np.empty((4, LANES), np.uint32), np.empty((16, LANES), np.uint32)
     words = np.empty((CHUNK, 1), np.uint64)
+    group, place, target = np.empty(CHUNK, np.int64), np.empty(CHUNK, np.int64), np.empty(CHUNK, np.int64)
     for begin in range(start, stop, CHUNK):
-        end = min(begin + CHUNK, stop)
-        draw(key, users, times, begin, end, 0, TABLE, counters, scratch, words)
-        for i in range(begin, end):
-            group, place = address[cells[i], 0], address[cells[i], 1]
-            shape = shape_of[group]
+        n = min(CHUNK, stop - begin)
+        draw(key, users, times, begin, begin + n, 0, TABLE, counters, scratch, words)
+        for i in range(n):  # short loops keep many cache misses in flight at once
+            group[i], place[i] = address[cells[begin + i], 0], address[cells[begin + i], 1]
+        for i in range(n):
+            shape = shape_of[group[i]]
+            row = offset[shape] + (place[i] << bits[shape])
             if offset[shape] >= 0:
-                row = offset[shape] + (np.int64(place) << bits[shape])
-                out[i] = members[starts[group] + pick(words[i - begin, 0], cut, alias, row, bits[shape])]
+                target[i] = starts[group[i]] + pick(words[i, 0], cut, alias, row, bits[shape])
+            else:
+                target[i] = -1
+        for i in range(n):
+            if target[i] >= 0:
+                out[begin + i] = members[target[i]]
 
 
 @kernel
@@ -83,7 +90,7 @@ def _snap_box(x, y, columns, box, address, group):
 @kernel
 def release_geometric(
     key, users, times, cells, start, stop, epsilon, columns, stretch, lattice, address, starts, members, shape_of,
-    offset, bodies, body_starts, cut, alias, cut_starts, cut_bits, sites, site_starts, order, boxes, box_starts, out,
+    offset, bodies, body_starts, cut, alias, cut_starts, cut_bits, extents, sites, site_starts, order, boxes, box_starts, out,
 ):  # fmt: skip
     """Draw the continuous noise and snap it to the nearest location of the group.
 
@@ -109,14 +116,14 @@ def release_geometric(
                 continue
             anchor = members[starts[group]]
             ax, ay = lattice[anchor, 0], lattice[anchor, 1]
-            tree = boxes[box_starts[shape] : box_starts[shape + 1]]
             if columns > 0:
-                box[0], box[1] = tree[1, 0] + ax, tree[1, 1] + ax
-                box[2], box[3] = tree[1, 2] + ay, tree[1, 3] + ay
+                box[0], box[1] = extents[shape, 0] + ax, extents[shape, 1] + ax
+                box[2], box[3] = extents[shape, 2] + ay, extents[shape, 3] + ay
                 found = _snap_box(lattice[cell, 0] + dx, lattice[cell, 1] + dy, columns, box, address, group)
                 if found >= 0:
                     out[i] = found
                     continue
             a, b = site_starts[shape], site_starts[shape + 1]
+            tree = boxes[box_starts[shape] : box_starts[shape + 1]]
             x, y = lattice[cell, 0] - ax + dx, lattice[cell, 1] - ay + dy
             out[i] = members[starts[group] + nearest_site(sites[a:b], order[a:b], tree, stretch, x, y, stack)]

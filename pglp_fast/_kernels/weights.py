@@ -168,7 +168,8 @@ def pick(word, cut, alias, start, bits):
     """The output that a 64-bit random word selects from the alias row at ``start``: top bits the column, the next the cut."""
     column = np.int64(word >> np.uint64(64 - bits))
     rest = (word >> np.uint64(1)) & ((np.uint64(1) << np.uint64(63 - bits)) - np.uint64(1))
-    return column if rest < cut[start + column] else np.int64(alias[start + column])
+    other = np.int64(alias[start + column])  # read before the choice: no branch to mispredict
+    return column if rest < cut[start + column] else other
 
 
 @kernel
@@ -176,7 +177,8 @@ def fill_table(P, component, n_components, lead, pairs, numerator, shift, bits, 
     """Alias rows of P, rounded so that the proof on them holds; returns how much of the mean row had to be mixed in.
 
     Rounding breaks a tight ratio and a tiny probability; mixing in a little of a distribution that both ends of every edge
-    share (the mean row of their component) buys the slack. 2**-30 is nearly always enough; it grows until the check passes, and at 1 all rows of a
+    share (the mean row of their component) buys the slack. 2**-30 is nearly always enough; it grows until the check
+    passes, and at 1 all rows of a
     component are equal. Rows without an edge are their own mean: nothing is mixed into them.
     """
     k = P.shape[0]

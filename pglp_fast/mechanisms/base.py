@@ -50,9 +50,14 @@ class Mechanism(ABC):
         sampler: str = "auto",
     ):
         if not isinstance(graph, PolicyGraph):
-            raise InvalidPolicy(f"the first argument must be a PolicyGraph, got {type(graph).__name__}: make one with pf.blocks, pf.PolicyGraph.from_edges, ...")
+            raise InvalidPolicy(
+                f"the first argument must be a PolicyGraph, got {type(graph).__name__}: "
+                "make one with pf.blocks, pf.PolicyGraph.from_edges, ..."
+            )
         if domain is not None and not isinstance(domain, Domain):
-            raise InvalidDomain(f"domain must be a Domain, got {type(domain).__name__}: make one with pf.Domain(locations, cells)")
+            raise InvalidDomain(
+                f"domain must be a Domain, got {type(domain).__name__}: make one with pf.Domain(locations, cells)"
+            )
         self.epsilon = check.positive(epsilon, "epsilon")
         self.calibration = check.choice(calibration, "calibration", CALIBRATIONS)
         self.sampler = check.choice(sampler, "sampler", SAMPLERS)
@@ -81,7 +86,9 @@ class Mechanism(ABC):
     def _check_inside(self, s: int) -> int:
         s = check.one_cell(s, self.locations.size)
         if self.groups.address[s, 0] < 0:
-            raise InvalidDomain(f"location {s} is outside the domain of {len(self.groups.members)} locations: nothing can be released from it")
+            raise InvalidDomain(
+                f"location {s} is outside the domain of {len(self.groups.members)} locations: nothing can be released from it"
+            )
         return s
 
     def matrix(self, s: int, *, log: bool = False) -> tuple[check.Cells, NDArray[np.float64]]:
@@ -92,7 +99,10 @@ class Mechanism(ABC):
         s = self._check_inside(s)
         outputs = self.groups.of(s).copy()
         if len(outputs) > MAX_TABLE:
-            raise TooLarge(f"the output set of {s} has {len(outputs)} locations, a matrix is made up to {MAX_TABLE}: ask for single rows with pmf(s)")
+            raise TooLarge(
+                f"the output set of {s} has {len(outputs)} locations, a matrix is made up to {MAX_TABLE}: "
+                "ask for single rows with pmf(s)"
+            )
         rows = self._log_rows(self.groups.shape(s), np.arange(len(outputs)))
         return outputs, rows if log else np.exp(rows)
 
@@ -108,7 +118,9 @@ class Mechanism(ABC):
         """Decide which shapes are sampled from a table and where it goes. It depends on the policy alone, never on requests."""
         sizes = self.groups.sizes
         if self.sampler == "table" and sizes.size and sizes.max() > MAX_TABLE:
-            raise TooLarge(f"a component has {sizes.max()} locations, a table takes {MAX_TABLE}: use sampler='auto' or 'geometric'")
+            raise TooLarge(
+                f"a component has {sizes.max()} locations, a table takes {MAX_TABLE}: use sampler='auto' or 'geometric'"
+            )
         bits = np.array([weights.column_bits(int(k)) for k in np.unique(sizes)], np.int64)
         self._bits = bits[np.searchsorted(np.unique(sizes), sizes)] if sizes.size else np.zeros(0, np.int64)
         entries = sizes << self._bits
@@ -170,14 +182,17 @@ class Mechanism(ABC):
 
     # -- release
 
-    def release(self, cells: ArrayLike, *, users: ArrayLike | None = None, t: ArrayLike = 0, rng: int | None = None) -> check.Cells:
+    def release(
+        self, cells: ArrayLike, *, users: ArrayLike | None = None, t: ArrayLike = 0, rng: int | None = None
+    ) -> check.Cells:
         """Release each cell privately.
 
         Parameters
         ----------
         cells : true locations: one, many or none
         users, t : number the draws; the draw for (key, user, t) is a pure function of the three, so results do not depend on
-            batches, order or threads. ``users`` defaults to 0, 1, 2, ...; ``t`` is one number or one for each cell. No (user, t) may repeat.
+            batches, order or threads. ``users`` defaults to 0, 1, 2, ...; ``t`` is one number or one for each cell. No
+            (user, t) may repeat.
         rng : None for a fresh key from the operating system at each call; an integer seed for reproducible research. A seeded
             release is not private against anyone who knows the seed.
 
@@ -192,7 +207,9 @@ class Mechanism(ABC):
         if self.domain is not None:
             at = sampling.first_outside(flat, self.locations.size, self.groups.address)
             if at >= 0:
-                raise InvalidDomain(f"cells[{at}] = {flat[at]} is outside the domain: nothing can be released from a location that is ruled out")
+                raise InvalidDomain(
+                    f"cells[{at}] = {flat[at]} is outside the domain: nothing can be released from a location that is ruled out"
+                )
         out = np.empty(flat.size, check.CELL)
         if flat.size:
             self._ensure_tables(flat)

@@ -35,7 +35,9 @@ class KNorm(Mechanism):
         return self._bodies(*self.hulls)
 
     @abstractmethod
-    def _bodies(self, vertices: NDArray[np.int64], starts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
+    def _bodies(
+        self, vertices: NDArray[np.int64], starts: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.int64]]: ...
 
     def body(self, shape: int) -> NDArray[np.float64]:
         vertices, starts = self.bodies
@@ -50,7 +52,10 @@ class KNorm(Mechanism):
     def _log_rows(self, shape: int, sources: NDArray[np.int64]) -> NDArray[np.float64]:
         sites, body = self._sites(shape), np.ascontiguousarray(self.body(shape))
         if len(sites) > _MAX_ROW:
-            raise TooLarge(f"the output set has {len(sites)} locations, exact probabilities are computed up to {_MAX_ROW}: estimate them from releases")
+            raise TooLarge(
+                f"the output set has {len(sites)} locations, exact probabilities are computed up to {_MAX_ROW}: "
+                "estimate them from releases"
+            )
         out = np.empty((len(sources), len(sites)))
 
         def part(start: int, stop: int) -> None:
@@ -74,23 +79,29 @@ class KNorm(Mechanism):
 
     @cached_property
     def _geometry(self) -> tuple[NDArray[Any], ...]:
-        """Cones and search trees of the shapes that have no table: (cut, alias, cone_starts, cone_bits, sites, ...)."""
+        """Cones and search trees of the shapes that have no table: (cut, alias, cone_starts, cone_bits, extents, sites, ...)."""
         g = self.groups
         bodies, body_starts = self.bodies
         wanted = ~self.tabled
+        which = np.flatnonzero(wanted)
         edges = np.diff(body_starts)
         cone_bits = np.maximum(1, np.ceil(np.log2(np.maximum(edges, 2)))).astype(np.int64)
         cone_starts = _starts(np.where(wanted & (edges > 2), 1 << cone_bits, 0))
-        site_starts = _starts(np.where(wanted, g.sizes, 0))
-        box_starts = _starts(np.array([nearest.tree_nodes(int(k)) if w else 0 for k, w in zip(g.sizes, wanted, strict=True)], np.int64))
+        extents = np.zeros((len(edges), 4), np.int64)
+        knorm.extents(which, g.members, g.starts, g.representative, self.locations.lattice, extents)
+        width, height = extents[:, 1] - extents[:, 0] + 1, extents[:, 3] - extents[:, 2] + 1
+        full = isinstance(self.locations, Grid) & (width * height == g.sizes)  # the clamped cell is always the answer
+        searched = np.where(wanted & ~full, g.sizes, 0)
+        site_starts = _starts(searched)
+        box_starts = _starts(np.array([nearest.tree_nodes(k) if k else 0 for k in searched.tolist()], np.int64))
         cut, alias = np.empty(cone_starts[-1], np.uint64), np.empty(cone_starts[-1], np.int32)
         sites, order = np.empty((site_starts[-1], 2), np.int64), np.empty(site_starts[-1], np.int64)
         boxes = np.empty((box_starts[-1], 4), np.int64)
         knorm.fill_geometry(
-            np.flatnonzero(wanted), self.locations.stretch, bodies, body_starts, g.members, g.starts, g.representative,
+            which, self.locations.stretch, bodies, body_starts, g.members, g.starts, g.representative,
             self.locations.lattice, cone_bits, cone_starts, cut, alias, site_starts, sites, order, box_starts, boxes,
         )  # fmt: skip
-        return cut, alias, cone_starts, cone_bits, sites, site_starts, order, boxes, box_starts
+        return cut, alias, cone_starts, cone_bits, extents, sites, site_starts, order, boxes, box_starts
 
     def _release_geometric(self, key: NDArray[np.uint32], users: Any, times: Any, cells: check.Cells, out: check.Cells) -> None:
         g = self.groups
@@ -119,7 +130,10 @@ class PPIM(KNorm):
 
 
 class PLM(KNorm):
-    """Policy-based Laplace Mechanism (Algorithm 1): independent Laplace(S/eps) on each axis, S = max |dx| + |dy| in km over edges."""
+    """Policy-based Laplace Mechanism (Algorithm 1):
+
+    independent Laplace(S/eps) on each axis, S = max |dx| + |dy| in km over edges.
+    """
 
     def _bodies(self, vertices: NDArray[np.int64], starts: NDArray[np.int64]) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
         dx, dy = self.locations.scale
