@@ -21,6 +21,7 @@ from .errors import (
     PGLPError,
     TooLarge,
 )
+from .exposure import Exposure, Repair, Repairs, disconnected, isolated, isolated_many, repair, repair_many
 from .locations import Grid, Points
 from .mechanisms import PLM, PPIM, Mechanism
 from .policy import PolicyGraph, blocks, categories, complete, neighbours8
@@ -33,6 +34,7 @@ __all__ = [
     "BudgetExceeded",
     "Certificate",
     "Domain",
+    "Exposure",
     "Grid",
     "InvalidDomain",
     "InvalidLocation",
@@ -43,6 +45,8 @@ __all__ = [
     "PGLPError",
     "Points",
     "PolicyGraph",
+    "Repair",
+    "Repairs",
     "SensitivityHull",
     "TooLarge",
     "__version__",
@@ -50,8 +54,13 @@ __all__ = [
     "categories",
     "certify",
     "complete",
+    "disconnected",
     "get_num_threads",
+    "isolated",
+    "isolated_many",
     "neighbours8",
+    "repair",
+    "repair_many",
     "sensitivity_hull",
     "set_num_threads",
 ]

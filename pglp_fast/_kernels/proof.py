@@ -45,7 +45,7 @@ def check_tables(
 
 
 @kernel
-def _clique_inside(polygon, members, lattice):
+def clique_inside(polygon, members, lattice):
     """Whether p - q lies in the symmetric polygon for all members p, q:
 
     by the extent along each of its edges' normals, O(k h).
@@ -83,7 +83,7 @@ def check_premises(shape, polygon, members, starts, representative, lattice, cli
         last = first + 1
         while last < own.shape[0] and labels[order[last]] == labels[order[first]]:
             last += 1
-        if labels[order[first]] >= 0 and not _clique_inside(polygon, own[order[first:last]], lattice):
+        if labels[order[first]] >= 0 and not clique_inside(polygon, own[order[first:last]], lattice):
             return OUTSIDE
         first = last
     for i in own:

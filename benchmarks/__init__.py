@@ -1,0 +1,1 @@
+"""asv suites. Run all with  asv run -E existing --quick  or one with  -b NAME."""

@@ -1,0 +1,343 @@
+"""Repairing a policy (Algorithm 4, spec section 6): for each isolated node in turn the edge that costs least.
+
+Both calibrations are one algorithm over *bodies*: hulls that a new edge would enlarge. The component calibration has
+one for each component of
+G^C, made when a candidate first needs it; the graph calibration has one for all. A partner is looked for outward in square rings
+on a grid, as long as a better one may be further out; elsewhere, and where rings would cost more, at all of C.
+"""
+
+from collections import namedtuple
+
+import numpy as np
+
+from .bits import first_in_span, list_cells, popcount, test1
+from .bodies import area_with, error_of, error_with, grow, grow_by_clique, make_body, perpendicular_reach
+from .exposure import (
+    View,
+    clique_points,
+    domain_hull,
+    list_disconnected,
+    make_neighbourhood,
+    meets,
+    thread_cliques,
+    unthread_cliques,
+    with_hull,
+)
+from .jit import kernel
+
+MIN_AREA, NEAREST, ARBITRARY, MIN_ERROR = 0, 1, 2, 3
+COMPONENT, GRAPH = 0, 1
+_TIE = 1e-12  # errors closer than this, relative to the terms they are differences of, are equal
+_SCAN = 16  # looking at a candidate costs as much as passing this many empty cells of a ring
+
+# Bodies of a domain. Body b is vertices[start[b] : start[b] + length[b]]; start -1: not made yet. ``members`` is how
+# many locations feel its noise
+# (0 for the graph calibration, where only the new hull counts); ``first`` and ``next`` link the places of a component.
+Bodies = namedtuple("Bodies", "vertices moments used start length area moment error members of first next")
+Candidate = namedtuple("Candidate", "place area error size length2")
+
+
+@kernel
+def _root(parent, p):
+    while parent[p] != p:
+        parent[p] = parent[parent[p]]
+        p = parent[p]
+    return p
+
+
+@kernel
+def _join(parent, p, q):
+    a, b = _root(parent, p), _root(parent, q)
+    parent[max(a, b)] = min(a, b)
+
+
+@kernel
+def _components(policy, domain, of):
+    """of[p] = first place of p's component of G^C."""
+    for p in range(of.shape[0]):
+        of[p] = p
+    for p in range(of.shape[0]):
+        i = domain.cells[p]
+        if domain.after[p] >= 0:
+            _join(of, p, domain.after[p])
+        for e in range(policy.indptr[i], policy.indptr[i + 1]):
+            if policy.indices[e] > i and test1(domain.words, policy.indices[e]):
+                _join(of, p, domain.place[policy.indices[e]])
+    for p in range(of.shape[0]):
+        of[p] = _root(of, p)
+
+
+@kernel
+def _make_bodies(policy, domain, calibration):
+    n = domain.cells.shape[0]
+    count = 1 if calibration == GRAPH else n
+    of, first, after = np.zeros(n, np.int32), np.full(count, -1, np.int32), np.full(n, -1, np.int32)
+    members = np.zeros(count, np.int64)
+    if calibration == COMPONENT:
+        _components(policy, domain, of)
+        for p in range(n - 1, -1, -1):
+            members[of[p]] += 1
+            after[p], first[of[p]] = first[of[p]], p
+    return Bodies(
+        np.empty((64, 3), np.int64), np.empty(64), np.zeros(1, np.int64), np.full(count, -1, np.int64), np.zeros(count, np.int64),
+        np.zeros(count, np.int64), np.zeros(count), np.zeros(count), members, of, first, after,
+    )  # fmt: skip
+
+
+@kernel
+def _set_body(bodies, b, polygon, policy):
+    """Append a hull to the pool as body b; returns the bodies, for the pool may have moved."""
+    vertices, moments, area, moment = make_body(polygon, policy.dx, policy.dy)
+    h, used = polygon.shape[0], bodies.used[0]
+    pool, pool_moments = bodies.vertices, bodies.moments
+    if used + h > pool.shape[0]:
+        pool, pool_moments = np.empty((2 * (used + h), 3), np.int64), np.empty(2 * (used + h))
+        pool[:used], pool_moments[:used] = bodies.vertices[:used], bodies.moments[:used]
+    pool[used : used + h], pool_moments[used : used + h] = vertices, moments
+    bodies.used[0] = used + h
+    bodies.start[b], bodies.length[b], bodies.area[b], bodies.moment[b] = used, h, area, moment
+    bodies.error[b] = error_of(vertices, area, moment, policy.dx, policy.dy)
+    return Bodies(
+        pool, pool_moments, bodies.used, bodies.start, bodies.length, bodies.area, bodies.moment, bodies.error,
+        bodies.members, bodies.of, bodies.first, bodies.next,
+    )  # fmt: skip
+
+
+@kernel
+def _difference(policy, i, j):
+    lattice = policy.lattice
+    return np.int64(lattice[j, 0]) - np.int64(lattice[i, 0]), np.int64(lattice[j, 1]) - np.int64(lattice[i, 1])
+
+
+@kernel
+def _component_hull(policy, domain, first, after):
+    """Sensitivity hull of one component of G^C, its places linked from ``first`` on."""
+    K = np.zeros((1, 2), np.int64)
+    lattice, cells = policy.lattice, domain.cells
+    p = first
+    while p >= 0:
+        i = cells[p]
+        c = policy.cliques[i]
+        if c >= 0 and domain.head[c] == p and domain.after[p] >= 0:
+            K = grow_by_clique(K, clique_points(lattice, cells, domain.after, p)[0])
+        for e in range(policy.indptr[i], policy.indptr[i + 1]):
+            j = policy.indices[e]
+            if j > i and test1(domain.words, j):
+                K = grow(K, *_difference(policy, i, j))
+        p = after[p]
+    return K
+
+
+@kernel
+def _ensure_body(bodies, b, policy, domain):
+    if bodies.start[b] >= 0:
+        return bodies
+    return _set_body(bodies, b, _component_hull(policy, domain, bodies.first[b], bodies.next), policy)
+
+
+@kernel
+def _weigh(bodies, policy, domain, i, q, strategy):
+    """What joining i to place q would cost, as a Candidate; its body must be there already."""
+    x, y = _difference(policy, i, domain.cells[q])
+    length2 = np.float64(x) * x + policy.stretch * (np.float64(y) * y)
+    area, error, size = 0, 0.0, 0.0
+    if strategy == MIN_AREA or strategy == MIN_ERROR:
+        b = bodies.of[q]
+        at, end = bodies.start[b], bodies.start[b] + bodies.length[b]
+        body = bodies.vertices[at:end]
+        if strategy == MIN_AREA:
+            area = area_with(body, bodies.area[b], x, y) - bodies.area[b]
+        else:
+            new = error_with(body, bodies.moments[at:end], bodies.area[b], bodies.moment[b], x, y, policy.dx, policy.dy)
+            size = (bodies.members[b] + 1) * new
+            error = size - bodies.members[b] * bodies.error[b]
+    return Candidate(q, area, error, size, length2)
+
+
+@kernel
+def _better(new, best):
+    """Lower cost, then the shorter edge, then the lower index."""
+    if best.place < 0:
+        return True
+    if new.area != best.area:
+        return new.area < best.area
+    if best.error - new.error > _TIE * best.size:
+        return True
+    if new.error - best.error > _TIE * new.size:
+        return False
+    return new.length2 < best.length2 or (new.length2 == best.length2 and new.place < best.place)
+
+
+@kernel
+def _try(bodies, policy, domain, i, q, strategy, best):
+    if strategy != NEAREST:
+        bodies = _ensure_body(bodies, bodies.of[q], policy, domain)
+    new = _weigh(bodies, policy, domain, i, q, strategy)
+    return bodies, new if _better(new, best) else best
+
+
+@kernel
+def _no_better_from(ring, best, bodies, policy, strategy, calibration, reach, largest_error):
+    """Whether every candidate at least ``ring`` lattice steps away loses to the best so far."""
+    if best.place < 0:
+        return False
+    near = ring * min(1.0, np.sqrt(policy.stretch)) * (1.0 - 1e-12)  # how far that is, in units of dx
+    if strategy == MIN_ERROR:
+        # E|Y| >= |v|: along v the noise is no narrower than that of a double triangle of half width |v|. For a component of m
+        # locations (m + 1) |v| - m E is at least |v| once |v| is above E.
+        return near * policy.dx > max(best.error, largest_error) * (1.0 + 1e-9)
+    if strategy == MIN_AREA and calibration == GRAPH:
+        return 4.0 * ring * reach - bodies.area[0] > best.area
+    return best.area == 0 and near * near > best.length2
+
+
+@kernel
+def _search_all(bodies, policy, domain, i, strategy):
+    best = Candidate(np.int64(-1), 0, 0.0, 0.0, 0.0)
+    for q in range(domain.cells.shape[0]):
+        if domain.cells[q] != i:
+            bodies, best = _try(bodies, policy, domain, i, q, strategy, best)
+    return bodies, best.place
+
+
+@kernel
+def _search_rings(bodies, policy, domain, i, strategy, calibration, reach, largest_error):
+    """The best partner on a grid; place -1 where a plain scan of C is cheaper."""
+    rows, cols, words = policy.rows, policy.cols, domain.words
+    row, col = i // cols, i % cols
+    best = Candidate(np.int64(-1), 0, 0.0, 0.0, 0.0)
+    budget = _SCAN * domain.cells.shape[0]
+    for ring in range(1, max(row, rows - 1 - row, col, cols - 1 - col) + 1):
+        if _no_better_from(ring, best, bodies, policy, strategy, calibration, reach, largest_error):
+            break
+        if budget < 0:
+            return bodies, np.int64(-1)
+        for r in range(max(row - ring, 0), min(row + ring, rows - 1) + 1):
+            budget -= 1
+            if abs(r - row) == ring:  # a whole line of the ring
+                at, end = r * cols + max(col - ring, 0), r * cols + min(col + ring, cols - 1) + 1
+                budget -= (end - at) >> 5
+                at = first_in_span(words, at, end)
+                while at >= 0:
+                    bodies, best = _try(bodies, policy, domain, i, np.int64(domain.place[at]), strategy, best)
+                    budget -= _SCAN
+                    at = first_in_span(words, at + 1, end)
+                continue
+            for c in (col - ring, col + ring):
+                if 0 <= c < cols and test1(words, r * cols + c):
+                    bodies, best = _try(bodies, policy, domain, i, np.int64(domain.place[r * cols + c]), strategy, best)
+                    budget -= _SCAN
+    return bodies, best.place
+
+
+@kernel
+def _partner(bodies, policy, domain, i, strategy, calibration, reach, largest_error):
+    """(bodies, place) of the partner that the strategy picks for location i."""
+    if strategy == ARBITRARY:
+        return bodies, np.int64(0 if domain.cells[0] != i else 1)
+    if policy.rows > 0:
+        bodies, found = _search_rings(bodies, policy, domain, i, strategy, calibration, reach, largest_error)
+        if found >= 0:
+            return bodies, found
+    return _search_all(bodies, policy, domain, i, strategy)
+
+
+@kernel
+def repair_domain(policy, domain, strategy, calibration, added, exposed):
+    """Detect and repair. Writes (node, partner) to ``added`` and what cannot be protected to ``exposed``.
+
+    Returns how many were (added, exposed, disconnected, isolated before any repair). ``domain.head`` is handed back as it was.
+    """
+    cells = domain.cells
+    n = cells.shape[0]
+    thread_cliques(cells, policy.cliques, domain.head, domain.after)
+    alone = np.empty(n, np.int32)
+    n_alone = list_disconnected(policy, domain, alone)
+    n_added = n_exposed = n_isolated = 0
+    if n_alone > 0:
+        for p in range(n):
+            domain.place[cells[p]] = p
+        bodies = _make_bodies(policy, domain, calibration)
+        K = np.zeros((1, 2), np.int64)
+        reach = largest_error = 0.0
+        if calibration == GRAPH:
+            K = domain_hull(policy, domain)
+            bodies = _set_body(bodies, 0, K, policy)
+            reach = perpendicular_reach(K)
+        elif strategy == MIN_ERROR:  # the search's bound needs the largest of all
+            for p in range(n):
+                if bodies.of[p] == p:
+                    bodies = _ensure_body(bodies, p, policy, domain)
+                    largest_error = max(largest_error, bodies.error[p])
+        around = make_neighbourhood(policy, domain, K)
+        isolated = np.ones(n_alone, np.bool_)
+        for k in range(n_alone):
+            if calibration == GRAPH:
+                isolated[k] = not meets(policy, domain, around, K, alone[k])
+            n_isolated += isolated[k]
+        joined = np.zeros(n, np.bool_)
+        for k in range(n_alone):
+            p = np.int64(alone[k])
+            if not isolated[k] or joined[p]:  # K only grows: who was not isolated stays so
+                continue
+            if calibration == GRAPH and n_added > 0 and meets(policy, domain, around, K, p):
+                continue
+            i = np.int64(cells[p])
+            if n == 1:
+                exposed[n_exposed] = i
+                n_exposed += 1
+                continue
+            bodies, q = _partner(bodies, policy, domain, i, strategy, calibration, reach, largest_error)
+            b = bodies.of[q]
+            bodies = _ensure_body(bodies, b, policy, domain)
+            x, y = _difference(policy, i, cells[q])
+            old = bodies.vertices[bodies.start[b] : bodies.start[b] + bodies.length[b], :2].copy()
+            K_new = grow(old, x, y)
+            bodies = _set_body(bodies, b, K_new, policy)
+            if calibration == GRAPH:
+                if K_new.shape[0] != K.shape[0] or np.any(K_new != K):
+                    K, reach = K_new, perpendicular_reach(K_new)
+                    around = with_hull(around, policy, K)
+            else:
+                bodies.of[p] = b
+                bodies.members[b] += 1
+                largest_error = max(largest_error, bodies.error[b])
+            joined[p] = joined[q] = True
+            added[n_added, 0], added[n_added, 1] = i, cells[q]
+            n_added += 1
+    unthread_cliques(cells, policy.cliques, domain.head)
+    return n_added, n_exposed, n_alone, n_isolated
+
+
+@kernel
+def repair_domains(policy, words, start, stop, strategy, calibration, n_cliques, counts):
+    """``repair_domain`` for rows start..stop-1 of a matrix of bitmasks, one user or moment a row.
+
+    ``counts[d]`` receives (|C|, disconnected, isolated, added, exposed). Returns the added edges and the exposed cells
+    of all rows, end to end.
+    """
+    head = np.full(n_cliques, -1, np.int32)
+    place = np.empty(policy.lattice.shape[0], np.int32)
+    all_added, all_exposed = np.empty((64, 2), np.int32), np.empty(64, np.int32)
+    n_added = n_exposed = 0
+    for d in range(start, stop):
+        n = popcount(words[d])
+        cells = np.empty(n, np.int32)
+        list_cells(words[d], cells)
+        view = View(cells, words[d], head, np.empty(n, np.int32), place)
+        added, exposed = np.empty((n, 2), np.int32), np.empty(n, np.int32)
+        a, x, alone, isolated = repair_domain(policy, view, strategy, calibration, added, exposed)
+        counts[d, 0], counts[d, 1], counts[d, 2], counts[d, 3], counts[d, 4] = n, alone, isolated, a, x
+        if n_added + a > all_added.shape[0]:
+            larger = np.empty((2 * (n_added + a), 2), np.int32)
+            larger[:n_added] = all_added[:n_added]
+            all_added = larger
+        if n_exposed + x > all_exposed.shape[0]:
+            wider = np.empty(2 * (n_exposed + x), np.int32)
+            wider[:n_exposed] = all_exposed[:n_exposed]
+            all_exposed = wider
+        all_added[n_added : n_added + a] = added[:a]
+        all_exposed[n_exposed : n_exposed + x] = exposed[:x]
+        n_added += a
+        n_exposed += x
+    return all_added[:n_added].copy(), all_exposed[:n_exposed].copy()

@@ -1,0 +1,170 @@
+"""Who the policy can no longer protect once the adversary rules locations out, and the repair (Algorithms 3 and 4, spec
+section 6).
+
+Nothing here takes the true location: detection and repair spend no privacy.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from . import _validate as check
+from ._kernels import exposure as kernels
+from ._kernels import repair as repair_kernels
+from .domain import Domain
+from .errors import InvalidDomain
+from .groups import CALIBRATIONS
+from .locations import Grid
+from .policy import PolicyGraph
+from .threads import run_ranges
+
+STRATEGIES = {
+    "min-area": repair_kernels.MIN_AREA,
+    "nearest": repair_kernels.NEAREST,
+    "arbitrary": repair_kernels.ARBITRARY,
+    "min-error": repair_kernels.MIN_ERROR,
+}
+
+
+def kernel_policy(graph: PolicyGraph) -> kernels.Policy:
+    """A policy as kernels take it."""
+    locations = graph.locations
+    rows, cols = (locations.rows, locations.cols) if isinstance(locations, Grid) else (0, 0)
+    return kernels.Policy(
+        locations.lattice, graph.cliques, graph.extra_indptr, graph.extra_indices, rows, cols, *locations.scale, locations.stretch
+    )
+
+
+def _words(graph: PolicyGraph, domain: Domain) -> NDArray[np.uint64]:
+    if not isinstance(domain, Domain):
+        raise InvalidDomain(
+            f"the second argument must be a Domain, got {type(domain).__name__}: make one with pf.Domain(locations, cells)"
+        )
+    if domain.locations.size != graph.locations.size:
+        raise InvalidDomain(f"the domain is over {domain.locations.size} locations, the policy over {graph.locations.size}")
+    return domain.words[None, :]
+
+
+def disconnected(graph: PolicyGraph, domain: Domain) -> check.Cells:
+    """Locations of C that have neighbours in G, but none in C (Definition 12), ascending."""
+    return isolated(graph, domain, calibration="component")
+
+
+def isolated(graph: PolicyGraph, domain: Domain, *, calibration: str = "component") -> check.Cells:
+    """Disconnected locations that the mechanism would expose (Definition 14), each judged on G^C as it stands; ascending.
+
+    Under the component calibration every disconnected location is: its noise is none, it would be released as it is.
+    Under the graph calibration one is
+    iff no other location of C lies in f(s) + K(G^C), boundary included (Algorithm 3).
+    """
+    return isolated_many(graph, _words(graph, domain), calibration=calibration).cells
+
+
+@dataclass(frozen=True)
+class Exposure:
+    """Isolated locations of many domains: those of domain d at ``cells[starts[d]:starts[d+1]]``."""
+
+    cells: check.Cells
+    starts: NDArray[np.int64]
+    domain_size: NDArray[np.int64]
+    disconnected: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Repair:
+    """A repaired policy.
+
+    Attributes
+    ----------
+    graph : G^C with the added edges
+    added : (k, 2), (isolated location, its new neighbour), in the order they were added
+    exposed : what cannot be protected: the sole location of a domain
+    disconnected, isolated : how many there were before the repair
+    """
+
+    graph: PolicyGraph
+    added: NDArray[np.int32]
+    exposed: check.Cells
+    disconnected: int
+    isolated: int
+
+
+@dataclass(frozen=True)
+class Repairs:
+    """Repairs of many domains: domain d has ``added[added_starts[d]:added_starts[d+1]]`` and so on; the rest are counts."""
+
+    added: NDArray[np.int32]
+    added_starts: NDArray[np.int64]
+    exposed: check.Cells
+    exposed_starts: NDArray[np.int64]
+    domain_size: NDArray[np.int64]
+    disconnected: NDArray[np.int64]
+    isolated: NDArray[np.int64]
+
+
+def repair(graph: PolicyGraph, domain: Domain, *, strategy: str = "min-area", calibration: str = "component") -> Repair:
+    """Join every isolated location of C to another one, at the least cost in noise (Algorithm 4).
+
+    Locations are taken in ascending order, each checked against the graph as repaired so far.
+
+    Parameters
+    ----------
+    strategy : "min-area" the smallest hull (graph) or the smallest increase of the joined component's hull (component),
+        then the shorter edge in km,
+        then the lower index; "min-error" the same for the expected length of the noise; "nearest" the shortest edge;
+        "arbitrary" the lowest index
+    calibration : "component" or "graph", as in the mechanism that will use the result
+    """
+    many = repair_many(graph, _words(graph, domain), strategy=strategy, calibration=calibration)
+    repaired = graph.constrain(domain).with_edges(many.added)
+    return Repair(repaired, many.added, many.exposed, int(many.disconnected[0]), int(many.isolated[0]))
+
+
+def _matrix(graph: PolicyGraph, words: ArrayLike) -> NDArray[np.uint64]:
+    array = np.ascontiguousarray(words)
+    n = graph.locations.size
+    width = -(-n // 64)
+    if array.dtype != np.uint64 or array.ndim != 2 or array.shape[1] != width:
+        raise InvalidDomain(
+            f"words must be uint64 of shape (domains, {width}) for {n} locations, got {array.dtype} of shape {array.shape}"
+        )
+    if n % 64 and (array[:, -1] >> np.uint64(n % 64)).any():
+        at = int(np.flatnonzero(array[:, -1] >> np.uint64(n % 64))[0])
+        raise InvalidDomain(f"domain {at} has bits beyond the last of {n} locations: clear them")
+    return array
+
+
+def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
+
+
+def isolated_many(graph: PolicyGraph, words: ArrayLike, *, calibration: str = "component") -> Exposure:
+    """``isolated`` for many domains over one policy: rows of a (domains, words) matrix as in ``Domain.words``."""
+    by_graph = check.choice(calibration, "calibration", CALIBRATIONS) == "graph"
+    matrix, policy = _matrix(graph, words), kernel_policy(graph)
+    counts = np.zeros((len(matrix), 3), np.int64)
+    parts: dict[int, NDArray[np.int32]] = {}
+
+    def part(start: int, stop: int) -> None:
+        parts[start] = kernels.list_isolated_domains(policy, matrix, start, stop, by_graph, graph.n_cliques, counts)
+
+    run_ranges(part, len(matrix), smallest=16)
+    cells = np.concatenate([parts[start] for start in sorted(parts)])
+    return Exposure(cells, _starts(counts[:, 2]), counts[:, 0], counts[:, 1])
+
+
+def repair_many(graph: PolicyGraph, words: ArrayLike, *, strategy: str = "min-area", calibration: str = "component") -> Repairs:
+    """``repair`` for many domains over one policy: rows of a (domains, words) matrix as in ``Domain.words``."""
+    how = STRATEGIES[check.choice(strategy, "strategy", STRATEGIES)]
+    by = repair_kernels.GRAPH if check.choice(calibration, "calibration", CALIBRATIONS) == "graph" else repair_kernels.COMPONENT
+    matrix, policy = _matrix(graph, words), kernel_policy(graph)
+    counts = np.zeros((len(matrix), 5), np.int64)
+    parts: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}
+
+    def part(start: int, stop: int) -> None:
+        parts[start] = repair_kernels.repair_domains(policy, matrix, start, stop, how, by, graph.n_cliques, counts)
+
+    run_ranges(part, len(matrix), smallest=4)
+    added, exposed = (np.concatenate([parts[start][k] for start in sorted(parts)]) for k in (0, 1))
+    return Repairs(added, _starts(counts[:, 3]), exposed, _starts(counts[:, 4]), counts[:, 0], counts[:, 1], counts[:, 2])
