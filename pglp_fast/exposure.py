@@ -32,15 +32,14 @@ def kernel_policy(graph: PolicyGraph) -> kernels.Policy:
     locations = graph.locations
     rows, cols = (locations.rows, locations.cols) if isinstance(locations, Grid) else (0, 0)
     return kernels.Policy(
-        locations.lattice, graph.cliques, graph.extra_indptr, graph.extra_indices, rows, cols, *locations.scale, locations.stretch
-    )
+        locations.lattice, graph.cliques, *graph.clique_extents, graph.extra_indptr, graph.extra_indices,
+        rows, cols, *locations.scale, locations.stretch,
+    )  # fmt: skip
 
 
 def _words(graph: PolicyGraph, domain: Domain) -> NDArray[np.uint64]:
     if not isinstance(domain, Domain):
-        raise InvalidDomain(
-            f"the second argument must be a Domain, got {type(domain).__name__}: make one with pf.Domain(locations, cells)"
-        )
+        raise InvalidDomain(f"domain must be a Domain, got {type(domain).__name__}: make one with pf.Domain(locations, cells)")
     if domain.locations.size != graph.locations.size:
         raise InvalidDomain(f"the domain is over {domain.locations.size} locations, the policy over {graph.locations.size}")
     return domain.words[None, :]
@@ -135,6 +134,15 @@ def _matrix(graph: PolicyGraph, words: ArrayLike) -> NDArray[np.uint64]:
     return array
 
 
+def _largest(matrix: NDArray[np.uint64]) -> int:
+    return int(np.bitwise_count(matrix).sum(axis=1, dtype=np.int64).max(initial=0))
+
+
+def _scratch(graph: PolicyGraph, largest: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Work space for domains of up to this many locations, and an empty head for each clique."""
+    return np.empty((4, largest), np.int32), np.full(max(graph.n_cliques, 1), -1, np.int32)
+
+
 def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
 
@@ -144,10 +152,12 @@ def isolated_many(graph: PolicyGraph, words: ArrayLike, *, calibration: str = "c
     by_graph = check.choice(calibration, "calibration", CALIBRATIONS) == "graph"
     matrix, policy = _matrix(graph, words), kernel_policy(graph)
     counts = np.zeros((len(matrix), 3), np.int64)
+    largest = _largest(matrix)
     parts: dict[int, NDArray[np.int32]] = {}
 
     def part(start: int, stop: int) -> None:
-        parts[start] = kernels.list_isolated_domains(policy, matrix, start, stop, by_graph, graph.n_cliques, counts)
+        scratch, head = _scratch(graph, largest)
+        parts[start] = kernels.list_isolated_domains(policy, matrix, start, stop, by_graph, scratch, head, counts)
 
     run_ranges(part, len(matrix), smallest=16)
     cells = np.concatenate([parts[start] for start in sorted(parts)])
@@ -160,10 +170,13 @@ def repair_many(graph: PolicyGraph, words: ArrayLike, *, strategy: str = "min-ar
     by = repair_kernels.GRAPH if check.choice(calibration, "calibration", CALIBRATIONS) == "graph" else repair_kernels.COMPONENT
     matrix, policy = _matrix(graph, words), kernel_policy(graph)
     counts = np.zeros((len(matrix), 5), np.int64)
+    largest = _largest(matrix)
     parts: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}
 
     def part(start: int, stop: int) -> None:
-        parts[start] = repair_kernels.repair_domains(policy, matrix, start, stop, how, by, graph.n_cliques, counts)
+        scratch, head = _scratch(graph, largest)
+        place = np.empty(graph.locations.size, np.int32)
+        parts[start] = repair_kernels.repair_domains(policy, matrix, start, stop, how, by, scratch, head, place, counts)
 
     run_ranges(part, len(matrix), smallest=4)
     added, exposed = (np.concatenate([parts[start][k] for start in sorted(parts)]) for k in (0, 1))

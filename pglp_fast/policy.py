@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _validate as check
 from ._kernels import graph as kernels
+from ._kernels.exposure import clique_extents
 from .domain import Domain
 from .errors import InvalidPolicy
 from .locations import Grid, Locations
@@ -71,6 +72,13 @@ class PolicyGraph:
     def _clique_members(self) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
         members, starts = kernels.group_by(self.cliques, self.n_cliques)
         return members, starts
+
+    @cached_property
+    def clique_extents(self) -> tuple[NDArray[np.int32], int, int]:
+        """(width, height) of each clique in lattice units, the largest width and the largest height."""
+        extent = clique_extents(self.locations.lattice, self.cliques, self.n_cliques)
+        widest, tallest = extent.max(axis=0, initial=0).tolist()
+        return extent, widest, tallest
 
     @cached_property
     def _csr(self) -> tuple[NDArray[np.int64], NDArray[np.int32]]:

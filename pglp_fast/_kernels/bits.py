@@ -152,5 +152,25 @@ def last_in_span(words, start, stop):
 
 
 @kernel
+def window(words, start):
+    """64 bits from position ``start`` on; what lies past the last word is arbitrary."""
+    w, shift = start >> 6, np.uint64(start & 63)
+    above = words[min(w + 1, words.shape[0] - 1)]
+    return (words[w] >> shift) | ((above << _ONE) << (np.uint64(63) - shift))
+
+
+@kernel
 def any_in_span(words, start, stop):
-    return first_in_span(words, start, stop) >= 0
+    """Whether any of positions start..stop-1 is set; most spans are within one word or two."""
+    if start >= stop:
+        return False
+    first, last = start >> 6, (stop - 1) >> 6
+    head, tail = words[first] & _from(start & 63), _upto((stop - 1) & 63)
+    if first == last:
+        return head & tail != np.uint64(0)
+    if (head | (words[last] & tail)) != np.uint64(0):
+        return True
+    for w in range(first + 1, last):
+        if words[w] != np.uint64(0):
+            return True
+    return False

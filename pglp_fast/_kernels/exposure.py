@@ -9,63 +9,76 @@ from collections import namedtuple
 
 import numpy as np
 
-from .bits import any_in_span, list_cells, popcount, test1
+from .bits import any_in_span, list_cells, popcount, test1, window
 from .bodies import grow, grow_by_clique
 from .hull import contains
 from .jit import kernel
 from .nearest import DEPTH, build_tree, tree_levels, tree_nodes
 from .proof import clique_inside
 
-# rows = cols = 0 for scattered points; dx, dy in km; stretch = (dy/dx)^2
-Policy = namedtuple("Policy", "lattice cliques indptr indices rows cols dx dy stretch")
-# cells ascending and their bitmask; scratch: head (cliques, all -1), after (cells), place (locations, read only where
-# the domain is)
-View = namedtuple("View", "cells words head after place")
+# extent: width and height of each clique in G, and the largest of each; rows = cols = 0 for scattered points; dx, dy in km;
+# stretch = (dy/dx)^2
+Policy = namedtuple("Policy", "lattice cliques extent widest tallest indptr indices rows cols dx dy stretch")
+# cells, ascending, and their bitmask; for each place its clique (own), the next place of that clique (after), room for a
+# list (spare); head (cliques, all -1) and place (locations, read only where the domain is) are scratch space
+View = namedtuple("View", "cells words own after spare head place")
 # what lies in f(s) + K is asked of column spans on a grid, of a k-d tree of the domain elsewhere
 Neighbourhood = namedtuple("Neighbourhood", "spans sites order boxes stack")
 
 
 @kernel
-def thread_cliques(cells, cliques, head, after):
-    """Link the domain's members of each clique."""
-    for p in range(cells.shape[0]):
-        c = cliques[cells[p]]
-        if c >= 0:
-            after[p] = head[c]
-            head[c] = p
-        else:
-            after[p] = -1
+def make_view(words, scratch, head, place):
+    """A domain to work on; ``scratch`` is (4, at least |C|)."""
+    n = popcount(words)
+    list_cells(words, scratch[0])
+    return View(scratch[0, :n], words, scratch[1, :n], scratch[2, :n], scratch[3, :n], head, place)
 
 
 @kernel
-def unthread_cliques(cells, cliques, head):
-    for cell in cells:
-        if cliques[cell] >= 0:
-            head[cliques[cell]] = -1
+def thread(policy, domain):
+    """Link the domain's members of each clique."""
+    cliques = policy.cliques
+    cells, own, after, head = domain.cells, domain.own, domain.after, domain.head
+    for p in range(cells.shape[0]):
+        own[p] = cliques[cells[p]]
+    for p in range(cells.shape[0]):
+        c = own[p]
+        after[p] = -1
+        if c >= 0:
+            after[p] = head[c]
+            head[c] = p
+
+
+@kernel
+def unthread(domain):
+    """Hand the scratch space back as it was."""
+    own, head = domain.own, domain.head
+    for p in range(own.shape[0]):
+        if own[p] >= 0:
+            head[own[p]] = -1
 
 
 @kernel
 def list_disconnected(policy, domain, out):
     """Places of cells that have neighbours in G, but none in the domain (Definition 12); returns how many."""
-    cliques, indptr, indices = policy.cliques, policy.indptr, policy.indices
-    cells, words, head, after = domain.cells, domain.words, domain.head, domain.after
+    indptr, indices = policy.indptr, policy.indices
+    cells, words, own, after, head = domain.cells, domain.words, domain.own, domain.after, domain.head
     n = 0
-    for p in range(cells.shape[0]):
-        i = cells[p]
-        c = cliques[i]
-        if c >= 0:
-            if after[p] >= 0 or head[c] != p:
-                continue
-        elif indptr[i] == indptr[i + 1]:
-            continue  # no neighbours in G: the policy lets it be disclosed
-        alone = True
-        for e in range(indptr[i], indptr[i + 1]):
-            if test1(words, indices[e]):
-                alone = False
-                break
-        if alone:
+    if indices.shape[0] == 0:
+        for p in range(cells.shape[0]):
+            c = max(own[p], np.int32(0))
             out[n] = p
-            n += 1
+            n += (own[p] >= 0) & (after[p] < 0) & (head[c] == p)  # one sum: no branch to mispredict
+        return n
+    for p in range(cells.shape[0]):
+        c = own[p]
+        first, last = indptr[cells[p]], indptr[cells[p] + 1]
+        # without neighbours in G a location is not disconnected: the policy lets it be disclosed
+        alone = first < last if c < 0 else after[p] < 0 and head[c] == p
+        for e in range(first, last):
+            alone &= not test1(words, indices[e])
+        out[n] = p
+        n += alone
     return n
 
 
@@ -84,38 +97,73 @@ def clique_points(lattice, cells, after, p):
 
 
 @kernel
-def _box_inside(K, lattice, cells, after, p):
-    """Whether K holds the corners of the box of a clique's differences, and so all of them: a quick sufficient test."""
-    x0 = x1 = np.int64(lattice[cells[p], 0])
-    y0 = y1 = np.int64(lattice[cells[p], 1])
-    while p >= 0:
-        x, y = np.int64(lattice[cells[p], 0]), np.int64(lattice[cells[p], 1])
-        x0, x1, y0, y1 = min(x0, x), max(x1, x), min(y0, y), max(y1, y)
-        p = after[p]
-    return contains(K, x1 - x0, y1 - y0) and contains(K, x1 - x0, y0 - y1)
+def clique_extents(lattice, cliques, n_cliques):
+    """(width, height) of the box of each clique."""
+    low, high = np.full((n_cliques, 2), 2**30, np.int32), np.full((n_cliques, 2), -1, np.int32)
+    for i in range(cliques.shape[0]):
+        c = cliques[i]
+        if c >= 0:
+            for axis in range(2):
+                low[c, axis], high[c, axis] = min(low[c, axis], lattice[i, axis]), max(high[c, axis], lattice[i, axis])
+    return high - low
+
+
+@kernel
+def _next_clique(policy, domain, p, wide, tall):
+    """First place from p on that heads a clique of two or more which does not fit in a box known to be in K."""
+    extent = policy.extent
+    own, after, head = domain.own, domain.after, domain.head
+    if wide >= policy.widest and tall >= policy.tallest:
+        return own.shape[0]
+    while p < own.shape[0]:
+        c = own[p]
+        if c >= 0 and head[c] == p and after[p] >= 0 and (extent[c, 0] > wide or extent[c, 1] > tall):
+            break
+        p += 1
+    return p
+
+
+@kernel
+def _next_edge(policy, domain, p, K):
+    """First place from p on with an extra edge in the domain whose difference is not in K, and that difference."""
+    lattice, indptr, indices = policy.lattice, policy.indptr, policy.indices
+    cells, words = domain.cells, domain.words
+    while p < cells.shape[0]:
+        i = cells[p]
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            if j > i and test1(words, j):
+                x, y = np.int64(lattice[j, 0]) - np.int64(lattice[i, 0]), np.int64(lattice[j, 1]) - np.int64(lattice[i, 1])
+                if not contains(K, x, y):
+                    return p, x, y
+        p += 1
+    return p, 0, 0
 
 
 @kernel
 def domain_hull(policy, domain):
     """K(G^C): conv of +-(f(i) - f(j)) over all edges with both ends in the domain.
 
-    Most cliques add nothing, and are seen to at once.
+    Most cliques and edges add nothing and are passed over by two plain loops; K itself changes a few times only.
     """
-    lattice, cliques, indptr, indices = policy.lattice, policy.cliques, policy.indptr, policy.indices
-    cells, words, head, after = domain.cells, domain.words, domain.head, domain.after
+    n = domain.cells.shape[0]
     K = np.zeros((1, 2), np.int64)
-    for p in range(cells.shape[0]):
-        i = cells[p]
-        c = cliques[i]
-        if c >= 0 and head[c] == p and after[p] >= 0 and not _box_inside(K, lattice, cells, after, p):
-            points, members = clique_points(lattice, cells, after, p)
-            if not clique_inside(K, members, lattice):
-                K = grow_by_clique(K, points)
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
-            if j > i and test1(words, j):
-                x = np.int64(lattice[j, 0]) - np.int64(lattice[i, 0])
-                K = grow(K, x, np.int64(lattice[j, 1]) - np.int64(lattice[i, 1]))
+    wide = tall = 0  # K is known to hold this box
+    p = _next_clique(policy, domain, 0, wide, tall)
+    while p < n:
+        points, members = clique_points(policy.lattice, domain.cells, domain.after, p)
+        if not clique_inside(K, members, policy.lattice):
+            K = grow_by_clique(K, points)
+        c = domain.own[p]
+        x, y = max(wide, policy.extent[c, 0]), max(tall, policy.extent[c, 1])
+        if contains(K, x, y) and contains(K, x, -y):
+            wide, tall = x, y
+        p = _next_clique(policy, domain, p + 1, wide, tall)
+    if policy.indices.shape[0] > 0:
+        p, x, y = _next_edge(policy, domain, 0, K)
+        while p < n:
+            K = grow(K, x, y)
+            p, x, y = _next_edge(policy, domain, p, K)
     return K
 
 
@@ -145,9 +193,8 @@ def footprint(K):
 
 
 @kernel
-def _meets_spans(words, rows, cols, cell, spans):
-    """Whether another location of the domain lies in f(cell) + K on a grid; rows are tried from the middle outward."""
-    row, col = cell // cols, cell % cols
+def _meets_spans(words, rows, cols, row, col, spans):
+    """Whether another location of the domain lies in f(s) + K on a grid; rows are tried from the middle outward."""
     top = spans.shape[0] >> 1
     for step in range(2 * top + 1):
         y = (step + 1) >> 1 if step & 1 else -(step >> 1)
@@ -159,9 +206,38 @@ def _meets_spans(words, rows, cols, cell, spans):
         if y != 0:
             if any_in_span(words, low, high):
                 return True
-        elif any_in_span(words, low, cell) or any_in_span(words, cell + 1, high):
+        elif any_in_span(words, low, start + col) or any_in_span(words, start + col + 1, high):
             return True
     return False
+
+
+@kernel
+def _span_masks(spans):
+    """Each row's span as bits from its first column on, the middle location left out; empty if a span is wider than a word."""
+    top = spans.shape[0] >> 1
+    masks = np.zeros(spans.shape[0], np.uint64)
+    for y in range(spans.shape[0]):
+        width = spans[y, 1] - spans[y, 0] + 1
+        if width > 64:
+            return masks[:0]
+        if width > 0:
+            masks[y] = ~np.uint64(0) >> np.uint64(64 - width)
+    masks[top] &= ~(np.uint64(1) << np.uint64(-spans[top, 0]))
+    return masks
+
+
+@kernel
+def _meets_masks(words, cols, row, col, spans, masks):
+    """``_meets_spans`` for a location so far from the map's edge that no span is cut: a few word operations a row."""
+    top = spans.shape[0] >> 1
+    found = np.uint64(0)
+    for step in range(top + 1):
+        low, high = top - step, top + step
+        found |= window(words, (row - step) * cols + col + spans[low, 0]) & masks[low]
+        found |= window(words, (row + step) * cols + col + spans[high, 0]) & masks[high]
+        if step & 3 == 3 and found != np.uint64(0):  # asking more often costs more in mispredicted branches than it saves
+            return True
+    return found != np.uint64(0)
 
 
 @kernel
@@ -192,7 +268,7 @@ def _meets_tree(around, K, own):
 
 @kernel
 def make_neighbourhood(policy, domain, K):
-    """Ready to ask ``meets`` for this K."""
+    """Ready to ask who lies in f(s) + K."""
     n = domain.cells.shape[0]
     stack = np.empty((DEPTH, 3), np.int64)
     if policy.rows > 0:
@@ -212,59 +288,68 @@ def with_hull(around, policy, K):
 
 
 @kernel
-def meets(policy, domain, around, K, p):
-    """Whether another location of the domain lies in f(cells[p]) + K, boundary included."""
-    if policy.rows > 0:
-        return _meets_spans(domain.words, policy.rows, policy.cols, np.int64(domain.cells[p]), around.spans)
-    return _meets_tree(around, K, p)
+def mark_isolated(policy, domain, around, K, places, out):
+    """out[k] = whether no other location of the domain lies in f(s) + K, boundary included, s at places[k]."""
+    words, cells, rows, cols, spans = domain.words, domain.cells, policy.rows, policy.cols, around.spans
+    masks = _span_masks(spans)
+    top, wide = spans.shape[0] >> 1, K[:, 0].max()
+    row, col = 0, 0
+    for k in range(places.shape[0]):
+        if rows > 0:
+            col = np.int64(cells[places[k]]) - row * cols
+            if not 0 <= col < cols:  # places ascend: a division only where the row changes
+                row, col = row + col // cols, col % cols
+            if masks.shape[0] > 0 and top <= row < rows - top and wide <= col < cols - wide:
+                out[k] = not _meets_masks(words, cols, row, col, spans, masks)
+            else:
+                out[k] = not _meets_spans(words, rows, cols, row, col, spans)
+        else:
+            out[k] = not _meets_tree(around, K, places[k])
 
 
 @kernel
-def list_isolated(policy, domain, graph, out):
-    """Cells that are isolated in G^C as it stands, written to ``out``; returns (how many, how many are disconnected).
+def list_isolated(policy, domain, graph):
+    """Cells that are isolated in G^C as it stands, at the start of ``domain.spare``: (how many, how many are disconnected).
 
     ``graph``: a disconnected node is isolated iff f(s) + K holds no other location of C; else it always is.
     """
-    thread_cliques(domain.cells, policy.cliques, domain.head, domain.after)
-    alone = np.empty(domain.cells.shape[0], np.int32)
-    n_alone = list_disconnected(policy, domain, alone)
-    n = 0
+    cells, found = domain.cells, domain.spare
+    thread(policy, domain)
+    n_alone = list_disconnected(policy, domain, found)
+    isolated = np.ones(n_alone, np.bool_)
     if n_alone > 0 and graph:
         K = domain_hull(policy, domain)
-        around = make_neighbourhood(policy, domain, K)
-        for k in range(n_alone):
-            if not meets(policy, domain, around, K, alone[k]):
-                out[n] = domain.cells[alone[k]]
-                n += 1
-    else:
-        for k in range(n_alone):
-            out[k] = domain.cells[alone[k]]
-        n = n_alone
-    unthread_cliques(domain.cells, policy.cliques, domain.head)
+        mark_isolated(policy, domain, make_neighbourhood(policy, domain, K), K, found[:n_alone], isolated)
+    n = 0
+    for k in range(n_alone):
+        found[n] = cells[found[k]]
+        n += isolated[k]
+    unthread(domain)
     return n, n_alone
 
 
 @kernel
-def list_isolated_domains(policy, words, start, stop, graph, n_cliques, counts):
-    """``list_isolated`` for rows start..stop-1 of a matrix of bitmasks.
+def append(pool, used, rows, n):
+    """rows[:n] at the end of pool[:used]; returns (pool, used), for the pool may have moved."""
+    if used + n > pool.shape[0]:
+        larger = np.empty((2 * (used + n), pool.shape[1]), pool.dtype)
+        larger[:used] = pool[:used]
+        pool = larger
+    pool[used : used + n] = rows[:n]
+    return pool, used + n
 
-    ``counts[d]`` = (|C|, disconnected, isolated); cells end to end.
+
+@kernel
+def list_isolated_domains(policy, words, start, stop, graph, scratch, head, counts):
+    """``list_isolated`` for rows start..stop-1 of a matrix of bitmasks, cells end to end.
+
+    ``counts[d]`` receives (|C|, disconnected, isolated).
     """
-    head = np.full(n_cliques, -1, np.int32)
     place = np.empty(0, np.int32)
-    found = np.empty(64, np.int32)
-    total = 0
+    found, total = np.empty((0, 1), np.int32), 0
     for d in range(start, stop):
-        n = popcount(words[d])
-        cells = np.empty(n, np.int32)
-        list_cells(words[d], cells)
-        out = np.empty(n, np.int32)
-        m, alone = list_isolated(policy, View(cells, words[d], head, np.empty(n, np.int32), place), graph, out)
-        counts[d, 0], counts[d, 1], counts[d, 2] = n, alone, m
-        if total + m > found.shape[0]:
-            larger = np.empty(2 * (total + m), np.int32)
-            larger[:total] = found[:total]
-            found = larger
-        found[total : total + m] = out[:m]
-        total += m
-    return found[:total].copy()
+        domain = make_view(words[d], scratch, head, place)
+        n, n_alone = list_isolated(policy, domain, graph)
+        counts[d, 0], counts[d, 1], counts[d, 2] = domain.cells.shape[0], n_alone, n
+        found, total = append(found, total, domain.spare.reshape(-1, 1), n)
+    return found[:total, 0].copy()

@@ -10,17 +10,18 @@ from collections import namedtuple
 
 import numpy as np
 
-from .bits import first_in_span, list_cells, popcount, test1
+from .bits import first_in_span, test1
 from .bodies import area_with, error_of, error_with, grow, grow_by_clique, make_body, perpendicular_reach
 from .exposure import (
-    View,
+    append,
     clique_points,
     domain_hull,
     list_disconnected,
     make_neighbourhood,
-    meets,
-    thread_cliques,
-    unthread_cliques,
+    make_view,
+    mark_isolated,
+    thread,
+    unthread,
     with_hull,
 )
 from .jit import kernel
@@ -117,7 +118,7 @@ def _component_hull(policy, domain, first, after):
     p = first
     while p >= 0:
         i = cells[p]
-        c = policy.cliques[i]
+        c = domain.own[p]
         if c >= 0 and domain.head[c] == p and domain.after[p] >= 0:
             K = grow_by_clique(K, clique_points(lattice, cells, domain.after, p)[0])
         for e in range(policy.indptr[i], policy.indptr[i + 1]):
@@ -250,8 +251,8 @@ def repair_domain(policy, domain, strategy, calibration, added, exposed):
     """
     cells = domain.cells
     n = cells.shape[0]
-    thread_cliques(cells, policy.cliques, domain.head, domain.after)
-    alone = np.empty(n, np.int32)
+    thread(policy, domain)
+    alone = domain.spare
     n_alone = list_disconnected(policy, domain, alone)
     n_added = n_exposed = n_isolated = 0
     if n_alone > 0:
@@ -271,21 +272,22 @@ def repair_domain(policy, domain, strategy, calibration, added, exposed):
                     largest_error = max(largest_error, bodies.error[p])
         around = make_neighbourhood(policy, domain, K)
         isolated = np.ones(n_alone, np.bool_)
-        for k in range(n_alone):
-            if calibration == GRAPH:
-                isolated[k] = not meets(policy, domain, around, K, alone[k])
-            n_isolated += isolated[k]
+        if calibration == GRAPH:
+            mark_isolated(policy, domain, around, K, alone[:n_alone], isolated)
+        n_isolated = isolated.sum()
         joined = np.zeros(n, np.bool_)
         for k in range(n_alone):
             p = np.int64(alone[k])
             if not isolated[k] or joined[p]:  # K only grows: who was not isolated stays so
                 continue
-            if calibration == GRAPH and n_added > 0 and meets(policy, domain, around, K, p):
-                continue
+            if calibration == GRAPH and n_added > 0:
+                mark_isolated(policy, domain, around, K, alone[k : k + 1], isolated[k : k + 1])
+                if not isolated[k]:
+                    continue
             i = np.int64(cells[p])
             if n == 1:
-                exposed[n_exposed] = i
-                n_exposed += 1
+                exposed[0, 0] = i
+                n_exposed = 1
                 continue
             bodies, q = _partner(bodies, policy, domain, i, strategy, calibration, reach, largest_error)
             b = bodies.of[q]
@@ -305,39 +307,24 @@ def repair_domain(policy, domain, strategy, calibration, added, exposed):
             joined[p] = joined[q] = True
             added[n_added, 0], added[n_added, 1] = i, cells[q]
             n_added += 1
-    unthread_cliques(cells, policy.cliques, domain.head)
+    unthread(domain)
     return n_added, n_exposed, n_alone, n_isolated
 
 
 @kernel
-def repair_domains(policy, words, start, stop, strategy, calibration, n_cliques, counts):
+def repair_domains(policy, words, start, stop, strategy, calibration, scratch, head, place, counts):
     """``repair_domain`` for rows start..stop-1 of a matrix of bitmasks, one user or moment a row.
 
-    ``counts[d]`` receives (|C|, disconnected, isolated, added, exposed). Returns the added edges and the exposed cells
-    of all rows, end to end.
+    ``counts[d]`` receives (|C|, disconnected, isolated, added, exposed). Returns added edges and exposed cells, end to end.
     """
-    head = np.full(n_cliques, -1, np.int32)
-    place = np.empty(policy.lattice.shape[0], np.int32)
-    all_added, all_exposed = np.empty((64, 2), np.int32), np.empty(64, np.int32)
-    n_added = n_exposed = 0
+    all_added, n_added = np.empty((0, 2), np.int32), 0
+    all_exposed, n_exposed = np.empty((0, 1), np.int32), 0
     for d in range(start, stop):
-        n = popcount(words[d])
-        cells = np.empty(n, np.int32)
-        list_cells(words[d], cells)
-        view = View(cells, words[d], head, np.empty(n, np.int32), place)
-        added, exposed = np.empty((n, 2), np.int32), np.empty(n, np.int32)
-        a, x, alone, isolated = repair_domain(policy, view, strategy, calibration, added, exposed)
+        domain = make_view(words[d], scratch, head, place)
+        n = domain.cells.shape[0]
+        added, exposed = np.empty((n, 2), np.int32), np.empty((1, 1), np.int32)
+        a, x, alone, isolated = repair_domain(policy, domain, strategy, calibration, added, exposed)
         counts[d, 0], counts[d, 1], counts[d, 2], counts[d, 3], counts[d, 4] = n, alone, isolated, a, x
-        if n_added + a > all_added.shape[0]:
-            larger = np.empty((2 * (n_added + a), 2), np.int32)
-            larger[:n_added] = all_added[:n_added]
-            all_added = larger
-        if n_exposed + x > all_exposed.shape[0]:
-            wider = np.empty(2 * (n_exposed + x), np.int32)
-            wider[:n_exposed] = all_exposed[:n_exposed]
-            all_exposed = wider
-        all_added[n_added : n_added + a] = added[:a]
-        all_exposed[n_exposed : n_exposed + x] = exposed[:x]
-        n_added += a
-        n_exposed += x
-    return all_added[:n_added].copy(), all_exposed[:n_exposed].copy()
+        all_added, n_added = append(all_added, n_added, added, a)
+        all_exposed, n_exposed = append(all_exposed, n_exposed, exposed, x)
+    return all_added[:n_added].copy(), all_exposed[:n_exposed, 0].copy()
