@@ -42,7 +42,7 @@ def _words(graph: PolicyGraph, domain: Domain) -> NDArray[np.uint64]:
         raise InvalidDomain(f"domain must be a Domain, got {type(domain).__name__}: make one with pf.Domain(locations, cells)")
     if domain.locations.size != graph.locations.size:
         raise InvalidDomain(f"the domain is over {domain.locations.size} locations, the policy over {graph.locations.size}")
-    return domain.words[None, :]
+    return domain.words[None, :].copy()  # read-only arrays would compile every kernel once more
 
 
 def disconnected(graph: PolicyGraph, domain: Domain) -> check.Cells:

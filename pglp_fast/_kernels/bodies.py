@@ -10,6 +10,7 @@ import numpy as np
 
 from .hull import chain, contains, cross, tangents
 from .jit import kernel
+from .rows import copy_rows
 
 
 @kernel
@@ -19,7 +20,7 @@ def grow(polygon, x, y):
         return polygon
     h = polygon.shape[0]
     both = np.empty((h + 2, 2), np.int64)
-    both[:h] = polygon[:, :2]
+    copy_rows(polygon, h, both, 0)
     both[h, 0], both[h, 1], both[h + 1, 0], both[h + 1, 1] = x, y, -x, -y
     return chain(both)
 
@@ -56,12 +57,12 @@ def side_length(ax, ay, bx, by):
 def make_body(polygon, dx, dy):
     """(body, moments, twice the area, the whole moment) of a symmetric hull."""
     h = polygon.shape[0]
-    body, moments = np.empty((h, 3), np.int64), np.empty(h)
+    body, moments = np.empty((h, 3), np.int64), np.empty((h, 1))
     area, moment = 0, 0.0
     for i in range(h):
         j = i + 1 if i + 1 < h else 0
         ax, ay, bx, by = polygon[i, 0], polygon[i, 1], polygon[j, 0], polygon[j, 1]
-        body[i, 0], body[i, 1], body[i, 2], moments[i] = ax, ay, area, moment
+        body[i, 0], body[i, 1], body[i, 2], moments[i, 0] = ax, ay, area, moment
         wedge = cross(ax, ay, bx, by)
         area += wedge
         if wedge > 0:
@@ -120,7 +121,7 @@ def error_with(body, moments, area, moment, x, y, dx, dy):
     arms = first * side_length(body[a, 0] * dx, body[a, 1] * dy, px, py)
     arms += second * side_length(px, py, body[b, 0] * dx, body[b, 1] * dy)
     new_area = area + 2 * (first + second - _between(body[a, 2], body[b, 2], area, b <= a))
-    new_moment = moment + 2.0 * (arms - _between(moments[a], moments[b], moment, b <= a))
+    new_moment = moment + 2.0 * (arms - _between(moments[a, 0], moments[b, 0], moment, b <= a))
     return 2.0 * new_moment / new_area
 
 

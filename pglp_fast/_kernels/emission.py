@@ -119,7 +119,8 @@ def _clip(px, py, m, rays, open_, nx, ny, c):
         rays[2], rays[3] = -ny, nx  # from the last crossing on, the boundary follows the plane's edge
     elif open_ and in_b and not in_a:
         rays[0], rays[1] = ny, -nx
-    px[:n], py[:n] = qx[:n], qy[:n]
+    for i in range(n):
+        px[i], py[i] = qx[i], qy[i]
     return n, open_ and (in_a or in_b)
 
 
@@ -242,4 +243,5 @@ def log_probabilities(sites, stretch, body, epsilon, sources, first, last, out):
         else:
             n_near = voronoi_neighbours(sites, z, stretch, near)
             _planar(z, sources, sites, near, n_near, stretch, body, epsilon, column)
-        out[:, z] = column
+        for k in range(sources.shape[0]):
+            out[k, z] = column[k]

@@ -15,6 +15,7 @@ from .hull import contains
 from .jit import kernel
 from .nearest import DEPTH, build_tree, tree_levels, tree_nodes
 from .proof import clique_inside
+from .rows import append_rows
 
 # extent: width and height of each clique in G, and the largest of each; rows = cols = 0 for scattered points; dx, dy in km;
 # stretch = (dy/dx)^2
@@ -329,17 +330,6 @@ def list_isolated(policy, domain, graph):
 
 
 @kernel
-def append(pool, used, rows, n):
-    """rows[:n] at the end of pool[:used]; returns (pool, used), for the pool may have moved."""
-    if used + n > pool.shape[0]:
-        larger = np.empty((2 * (used + n), pool.shape[1]), pool.dtype)
-        larger[:used] = pool[:used]
-        pool = larger
-    pool[used : used + n] = rows[:n]
-    return pool, used + n
-
-
-@kernel
 def list_isolated_domains(policy, words, start, stop, graph, scratch, head, counts):
     """``list_isolated`` for rows start..stop-1 of a matrix of bitmasks, cells end to end.
 
@@ -351,5 +341,5 @@ def list_isolated_domains(policy, words, start, stop, graph, scratch, head, coun
         domain = make_view(words[d], scratch, head, place)
         n, n_alone = list_isolated(policy, domain, graph)
         counts[d, 0], counts[d, 1], counts[d, 2] = domain.cells.shape[0], n_alone, n
-        found, total = append(found, total, domain.spare.reshape(-1, 1), n)
+        found, total = append_rows(found, total, domain.spare.reshape(-1, 1), n)
     return found[:total, 0].copy()

@@ -8,6 +8,7 @@ fits int64: an orientation test on differences of differences is at most 8 * MAX
 import numpy as np
 
 from .jit import kernel
+from .rows import append_rows, copy_rows
 
 MAX_SPAN = 2**29
 _BUFFER = 4096
@@ -193,9 +194,9 @@ def tangents(polygon, x, y):
 @kernel
 def _symmetric_hull(buffer, n):
     both = np.empty((2 * n + 1, 2), np.int64)
-    both[:n] = buffer[:n]
-    both[n : 2 * n] = -buffer[:n]
-    both[2 * n] = 0  # the hull of no difference at all is the origin
+    for i in range(n):
+        both[i, 0], both[i, 1], both[n + i, 0], both[n + i, 1] = buffer[i, 0], buffer[i, 1], -buffer[i, 0], -buffer[i, 1]
+    both[2 * n, 0] = both[2 * n, 1] = 0  # the hull of no difference at all is the origin
     return chain(both)
 
 
@@ -207,7 +208,7 @@ def _push(buffer, n, x, y):
         n = reduced.shape[0]
         if 2 * n > buffer.shape[0]:
             buffer = np.empty((4 * n, 2), np.int64)
-        buffer[:n] = reduced
+        copy_rows(reduced, n, buffer, 0)
     buffer[n, 0], buffer[n, 1] = x, y
     return buffer, n + 1
 
@@ -259,12 +260,7 @@ def difference_hulls(members, starts, which, lattice, cliques, indptr, indices):
     for k in range(which.shape[0]):
         g = which[k]
         polygon = difference_hull(members[starts[g] : starts[g + 1]], lattice, cliques, indptr, indices)
-        ends[k + 1] = ends[k] + polygon.shape[0]
-        if ends[k + 1] > flat.shape[0]:
-            grown = np.empty((2 * ends[k + 1], 2), np.int64)
-            grown[: ends[k]] = flat[: ends[k]]
-            flat = grown
-        flat[ends[k] : ends[k + 1]] = polygon
+        flat, ends[k + 1] = append_rows(flat, ends[k], polygon, polygon.shape[0])
     return flat[: ends[-1]].copy(), ends
 
 

@@ -23,7 +23,7 @@ def fill_tables(
         P = np.empty((k, k))
         body = bodies[body_starts[shape] : body_starts[shape + 1]]
         log_probabilities(sites_of(members[a:b], lattice), stretch, body, epsilon, np.arange(k), 0, k, P)
-        P[:] = np.exp(P)
+        P = np.exp(P)
         distinct = np.unique(component[members[a:b]])
         own = np.searchsorted(distinct, component[members[a:b]])
         size = k << bits[shape]

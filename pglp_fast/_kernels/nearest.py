@@ -28,6 +28,21 @@ def tree_nodes(n):
 
 
 @kernel
+def _sort_by(sites, axis, part):
+    """Order a part of the sites by one coordinate, ties by index: one int64 key each."""
+    n = sites.shape[0]
+    low = sites[part[0], axis]
+    for i in part:
+        low = min(low, sites[i, axis])
+    keys = np.empty(part.shape[0], np.int64)
+    for k in range(part.shape[0]):
+        keys[k] = (sites[part[k], axis] - low) * n + part[k]
+    keys.sort()
+    for k in range(part.shape[0]):
+        part[k] = keys[k] % n
+
+
+@kernel
 def build_tree(sites, stretch, order, boxes):
     """Permute ``order`` (0..n-1) so that every node's sites are contiguous.
 
@@ -47,8 +62,7 @@ def build_tree(sites, stretch, order, boxes):
         boxes[v, 0], boxes[v, 1], boxes[v, 2], boxes[v, 3] = x0, x1, y0, y1
         if v < (1 << levels):
             axis = 0 if (x1 - x0) * (x1 - x0) >= stretch * (y1 - y0) * (y1 - y0) else 1
-            part = order[lo:hi].copy()
-            order[lo:hi] = part[np.argsort(sites[part, axis], kind="mergesort")]
+            _sort_by(sites, axis, order[lo:hi])
             mid = (lo + hi) >> 1
             low[2 * v], high[2 * v], low[2 * v + 1], high[2 * v + 1] = lo, mid, mid, hi
 

@@ -13,7 +13,6 @@ import numpy as np
 from .bits import first_in_span, test1
 from .bodies import area_with, error_of, error_with, grow, grow_by_clique, make_body, perpendicular_reach
 from .exposure import (
-    append,
     clique_points,
     domain_hull,
     list_disconnected,
@@ -25,6 +24,7 @@ from .exposure import (
     with_hull,
 )
 from .jit import kernel
+from .rows import append_rows
 
 MIN_AREA, NEAREST, ARBITRARY, MIN_ERROR = 0, 1, 2, 3
 COMPONENT, GRAPH = 0, 1
@@ -80,8 +80,9 @@ def _make_bodies(policy, domain, calibration):
             members[of[p]] += 1
             after[p], first[of[p]] = first[of[p]], p
     return Bodies(
-        np.empty((64, 3), np.int64), np.empty(64), np.zeros(1, np.int64), np.full(count, -1, np.int64), np.zeros(count, np.int64),
-        np.zeros(count, np.int64), np.zeros(count), np.zeros(count), members, of, first, after,
+        np.empty((64, 3), np.int64), np.empty((64, 1)), np.zeros(1, np.int64),
+        np.full(count, -1, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count), np.zeros(count),
+        members, of, first, after,
     )  # fmt: skip
 
 
@@ -90,12 +91,8 @@ def _set_body(bodies, b, polygon, policy):
     """Append a hull to the pool as body b; returns the bodies, for the pool may have moved."""
     vertices, moments, area, moment = make_body(polygon, policy.dx, policy.dy)
     h, used = polygon.shape[0], bodies.used[0]
-    pool, pool_moments = bodies.vertices, bodies.moments
-    if used + h > pool.shape[0]:
-        pool, pool_moments = np.empty((2 * (used + h), 3), np.int64), np.empty(2 * (used + h))
-        pool[:used], pool_moments[:used] = bodies.vertices[:used], bodies.moments[:used]
-    pool[used : used + h], pool_moments[used : used + h] = vertices, moments
-    bodies.used[0] = used + h
+    pool, bodies.used[0] = append_rows(bodies.vertices, used, vertices, h)
+    pool_moments, _ = append_rows(bodies.moments, used, moments, h)
     bodies.start[b], bodies.length[b], bodies.area[b], bodies.moment[b] = used, h, area, moment
     bodies.error[b] = error_of(vertices, area, moment, policy.dx, policy.dy)
     return Bodies(
@@ -325,6 +322,6 @@ def repair_domains(policy, words, start, stop, strategy, calibration, scratch, h
         added, exposed = np.empty((n, 2), np.int32), np.empty((1, 1), np.int32)
         a, x, alone, isolated = repair_domain(policy, domain, strategy, calibration, added, exposed)
         counts[d, 0], counts[d, 1], counts[d, 2], counts[d, 3], counts[d, 4] = n, alone, isolated, a, x
-        all_added, n_added = append(all_added, n_added, added, a)
-        all_exposed, n_exposed = append(all_exposed, n_exposed, exposed, x)
+        all_added, n_added = append_rows(all_added, n_added, added, a)
+        all_exposed, n_exposed = append_rows(all_exposed, n_exposed, exposed, x)
     return all_added[:n_added].copy(), all_exposed[:n_exposed, 0].copy()

@@ -126,7 +126,8 @@ def build_alias(weights, bits, cut, alias):
     columns = 1 << bits
     capacity = np.uint64(1) << np.uint64(63 - bits)
     left = np.zeros(columns, np.uint64)
-    left[: weights.shape[0]] = weights
+    for c in range(weights.shape[0]):
+        left[c] = weights[c]
     small, large = np.empty(columns, np.int64), np.empty(columns, np.int64)
     n_small = n_large = 0
     for c in range(columns):
