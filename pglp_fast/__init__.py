@@ -8,6 +8,7 @@
 True
 """
 
+from . import plot
 from ._version import __version__
 from .certify import Certificate, certify
 from .domain import Domain
@@ -59,6 +60,7 @@ __all__ = [
     "isolated",
     "isolated_many",
     "neighbours8",
+    "plot",
     "repair",
     "repair_many",
     "sensitivity_hull",

@@ -135,6 +135,9 @@ def pairs_to_csr(n, pairs):
     indptr = np.zeros(n + 1, np.int64)
     m = 0
     for i in range(n):
+        indptr[i + 1] = m
+        if degree[i] == degree[i + 1]:
+            continue
         row = np.sort(wide[degree[i] : degree[i + 1]])
         for k in range(row.shape[0]):
             if k == 0 or row[k] != row[k - 1]:

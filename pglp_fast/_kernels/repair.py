@@ -36,6 +36,7 @@ _SCAN = 16  # looking at a candidate costs as much as passing this many empty ce
 # (0 for the graph calibration, where only the new hull counts); ``first`` and ``next`` link the places of a component.
 Bodies = namedtuple("Bodies", "vertices moments used start length area moment error members of first next")
 Candidate = namedtuple("Candidate", "place area error size length2")
+NOBODY = Candidate(-1, 0, 0.0, 0.0, 0.0)
 
 
 @kernel
@@ -127,29 +128,21 @@ def _component_hull(policy, domain, first, after):
 
 
 @kernel
-def _ensure_body(bodies, b, policy, domain):
-    if bodies.start[b] >= 0:
-        return bodies
-    return _set_body(bodies, b, _component_hull(policy, domain, bodies.first[b], bodies.next), policy)
+def _next_missing(start, of, places, k, n):
+    while k < n and start[of[places[k]]] >= 0:
+        k += 1
+    return k
 
 
 @kernel
-def _weigh(bodies, policy, domain, i, q, strategy):
-    """What joining i to place q would cost, as a Candidate; its body must be there already."""
-    x, y = _difference(policy, i, domain.cells[q])
-    length2 = np.float64(x) * x + policy.stretch * (np.float64(y) * y)
-    area, error, size = 0, 0.0, 0.0
-    if strategy == MIN_AREA or strategy == MIN_ERROR:
-        b = bodies.of[q]
-        at, end = bodies.start[b], bodies.start[b] + bodies.length[b]
-        body = bodies.vertices[at:end]
-        if strategy == MIN_AREA:
-            area = area_with(body, bodies.area[b], x, y) - bodies.area[b]
-        else:
-            new = error_with(body, bodies.moments[at:end], bodies.area[b], bodies.moment[b], x, y, policy.dx, policy.dy)
-            size = (bodies.members[b] + 1) * new
-            error = size - bodies.members[b] * bodies.error[b]
-    return Candidate(q, area, error, size, length2)
+def _ensure_bodies(bodies, policy, domain, places, n):
+    """Make the bodies that these places need and that are not there yet."""
+    k = _next_missing(bodies.start, bodies.of, places, 0, n)
+    while k < n:
+        b = bodies.of[places[k]]
+        bodies = _set_body(bodies, b, _component_hull(policy, domain, bodies.first[b], bodies.next), policy)
+        k = _next_missing(bodies.start, bodies.of, places, k + 1, n)
+    return bodies
 
 
 @kernel
@@ -167,11 +160,36 @@ def _better(new, best):
 
 
 @kernel
-def _try(bodies, policy, domain, i, q, strategy, best):
+def _best_of(bodies, policy, domain, i, places, n, strategy, best):
+    """The best of these places as a partner for location i, or the one that was best before. A plain loop over plain arrays."""
+    cells, lattice, stretch, dx, dy = domain.cells, policy.lattice, policy.stretch, policy.dx, policy.dy
+    of, start, length, members = bodies.of, bodies.start, bodies.length, bodies.members
+    vertices, moments, areas, moment, errors = bodies.vertices, bodies.moments, bodies.area, bodies.moment, bodies.error
+    for k in range(n):
+        q = np.int64(places[k])
+        x = np.int64(lattice[cells[q], 0]) - np.int64(lattice[i, 0])
+        y = np.int64(lattice[cells[q], 1]) - np.int64(lattice[i, 1])
+        area, error, size = 0, 0.0, 0.0
+        if strategy == MIN_AREA or strategy == MIN_ERROR:
+            b = of[q]
+            body = vertices[start[b] : start[b] + length[b]]
+            if strategy == MIN_AREA:
+                area = area_with(body, areas[b], x, y) - areas[b]
+            else:
+                own = moments[start[b] : start[b] + length[b]]
+                size = (members[b] + 1) * error_with(body, own, areas[b], moment[b], x, y, dx, dy)
+                error = size - members[b] * errors[b]
+        new = Candidate(q, area, error, size, np.float64(x) * x + stretch * (np.float64(y) * y))
+        if _better(new, best):
+            best = new
+    return best
+
+
+@kernel
+def _consider(bodies, policy, domain, i, places, n, strategy, best):
     if strategy != NEAREST:
-        bodies = _ensure_body(bodies, bodies.of[q], policy, domain)
-    new = _weigh(bodies, policy, domain, i, q, strategy)
-    return bodies, new if _better(new, best) else best
+        bodies = _ensure_bodies(bodies, policy, domain, places, n)
+    return bodies, _best_of(bodies, policy, domain, i, places, n, strategy, best)
 
 
 @kernel
@@ -190,54 +208,64 @@ def _no_better_from(ring, best, bodies, policy, strategy, calibration, reach, la
 
 
 @kernel
-def _search_all(bodies, policy, domain, i, strategy):
-    best = Candidate(np.int64(-1), 0, 0.0, 0.0, 0.0)
+def _search_all(bodies, policy, domain, i, strategy, found):
+    n = 0
     for q in range(domain.cells.shape[0]):
-        if domain.cells[q] != i:
-            bodies, best = _try(bodies, policy, domain, i, q, strategy, best)
-    return bodies, best.place
+        found[n] = q
+        n += domain.cells[q] != i
+    return _consider(bodies, policy, domain, i, found, n, strategy, NOBODY)
 
 
 @kernel
-def _search_rings(bodies, policy, domain, i, strategy, calibration, reach, largest_error):
-    """The best partner on a grid; place -1 where a plain scan of C is cheaper."""
-    rows, cols, words = policy.rows, policy.cols, domain.words
+def _list_ring(words, place, rows, cols, row, col, ring, found):
+    """Places of the domain on a square ring of the grid; returns how many."""
+    n = 0
+    for r in range(max(row - ring, 0), min(row + ring, rows - 1) + 1):
+        if abs(r - row) == ring:  # a whole line of the ring
+            end = r * cols + min(col + ring, cols - 1) + 1
+            at = first_in_span(words, r * cols + max(col - ring, 0), end)
+            while at >= 0:
+                found[n] = place[at]
+                n += 1
+                at = first_in_span(words, at + 1, end)
+        else:
+            for c in (col - ring, col + ring):
+                if 0 <= c < cols and test1(words, r * cols + c):
+                    found[n] = place[r * cols + c]
+                    n += 1
+    return n
+
+
+@kernel
+def _search_rings(bodies, policy, domain, i, strategy, calibration, reach, largest_error, found):
+    """The best partner on a grid; nobody where a plain scan of C is cheaper."""
+    rows, cols = policy.rows, policy.cols
     row, col = i // cols, i % cols
-    best = Candidate(np.int64(-1), 0, 0.0, 0.0, 0.0)
-    budget = _SCAN * domain.cells.shape[0]
+    best = NOBODY
+    seen, budget = 0, _SCAN * domain.cells.shape[0]
     for ring in range(1, max(row, rows - 1 - row, col, cols - 1 - col) + 1):
         if _no_better_from(ring, best, bodies, policy, strategy, calibration, reach, largest_error):
             break
-        if budget < 0:
-            return bodies, np.int64(-1)
-        for r in range(max(row - ring, 0), min(row + ring, rows - 1) + 1):
-            budget -= 1
-            if abs(r - row) == ring:  # a whole line of the ring
-                at, end = r * cols + max(col - ring, 0), r * cols + min(col + ring, cols - 1) + 1
-                budget -= (end - at) >> 5
-                at = first_in_span(words, at, end)
-                while at >= 0:
-                    bodies, best = _try(bodies, policy, domain, i, np.int64(domain.place[at]), strategy, best)
-                    budget -= _SCAN
-                    at = first_in_span(words, at + 1, end)
-                continue
-            for c in (col - ring, col + ring):
-                if 0 <= c < cols and test1(words, r * cols + c):
-                    bodies, best = _try(bodies, policy, domain, i, np.int64(domain.place[r * cols + c]), strategy, best)
-                    budget -= _SCAN
-    return bodies, best.place
+        if seen > budget:
+            return bodies, NOBODY
+        n = _list_ring(domain.words, domain.place, rows, cols, row, col, ring, found)
+        seen += 2 * ring + _SCAN * n
+        if n > 0:
+            bodies, best = _consider(bodies, policy, domain, i, found, n, strategy, best)
+    return bodies, best
 
 
 @kernel
-def _partner(bodies, policy, domain, i, strategy, calibration, reach, largest_error):
+def _partner(bodies, policy, domain, i, strategy, calibration, reach, largest_error, found):
     """(bodies, place) of the partner that the strategy picks for location i."""
     if strategy == ARBITRARY:
         return bodies, np.int64(0 if domain.cells[0] != i else 1)
     if policy.rows > 0:
-        bodies, found = _search_rings(bodies, policy, domain, i, strategy, calibration, reach, largest_error)
-        if found >= 0:
-            return bodies, found
-    return _search_all(bodies, policy, domain, i, strategy)
+        bodies, best = _search_rings(bodies, policy, domain, i, strategy, calibration, reach, largest_error, found)
+        if best.place >= 0:
+            return bodies, best.place
+    bodies, best = _search_all(bodies, policy, domain, i, strategy, found)
+    return bodies, best.place
 
 
 @kernel
@@ -263,16 +291,15 @@ def repair_domain(policy, domain, strategy, calibration, added, exposed):
             bodies = _set_body(bodies, 0, K, policy)
             reach = perpendicular_reach(K)
         elif strategy == MIN_ERROR:  # the search's bound needs the largest of all
-            for p in range(n):
-                if bodies.of[p] == p:
-                    bodies = _ensure_body(bodies, p, policy, domain)
-                    largest_error = max(largest_error, bodies.error[p])
+            bodies = _ensure_bodies(bodies, policy, domain, np.arange(n).astype(np.int32), n)
+            largest_error = bodies.error.max()
         around = make_neighbourhood(policy, domain, K)
         isolated = np.ones(n_alone, np.bool_)
         if calibration == GRAPH:
             mark_isolated(policy, domain, around, K, alone[:n_alone], isolated)
         n_isolated = isolated.sum()
         joined = np.zeros(n, np.bool_)
+        found = np.empty(n, np.int32)
         for k in range(n_alone):
             p = np.int64(alone[k])
             if not isolated[k] or joined[p]:  # K only grows: who was not isolated stays so
@@ -286,9 +313,10 @@ def repair_domain(policy, domain, strategy, calibration, added, exposed):
                 exposed[0, 0] = i
                 n_exposed = 1
                 continue
-            bodies, q = _partner(bodies, policy, domain, i, strategy, calibration, reach, largest_error)
+            bodies, q = _partner(bodies, policy, domain, i, strategy, calibration, reach, largest_error, found)
+            found[0] = q
+            bodies = _ensure_bodies(bodies, policy, domain, found, 1)
             b = bodies.of[q]
-            bodies = _ensure_body(bodies, b, policy, domain)
             x, y = _difference(policy, i, cells[q])
             old = bodies.vertices[bodies.start[b] : bodies.start[b] + bodies.length[b], :2].copy()
             K_new = grow(old, x, y)
