@@ -1,5 +1,7 @@
 """Prints the table of docs/exposure.md: mean noise after min-error repair against min-area repair, on random domains."""
 
+import itertools
+
 import numpy as np
 
 import pglp_fast as pf
@@ -12,7 +14,7 @@ def mean_noise(graph, domain, calibration):
     """Mean over the domain of E|Y| (cells, eps = 1) of the noise that each location gets."""
     m = pf.PPIM(graph, epsilon=1.0, domain=domain, calibration=calibration, sampler="geometric")
     vertices, starts = m.hulls
-    hulls = [np.ascontiguousarray(vertices[a:b]) for a, b in zip(starts, starts[1:])]
+    hulls = [np.ascontiguousarray(vertices[a:b]) for a, b in itertools.pairwise(starts)]
     made = [bodies.make_body(hull, *GRID.scale) for hull in hulls]
     errors = np.array([bodies.error_of(body, area, moment, *GRID.scale) for body, _, area, moment in made])
     return errors[m.groups.shape_of[m.groups.address[domain.cells(), 0]]].mean()

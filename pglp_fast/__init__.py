@@ -18,6 +18,7 @@ from .errors import (
     InvalidLocation,
     InvalidParameter,
     InvalidPolicy,
+    InvalidState,
     InvalidTransition,
     PGLPError,
     TooLarge,
@@ -25,9 +26,11 @@ from .errors import (
 from .exposure import Exposure, Repair, Repairs, disconnected, isolated, isolated_many, repair, repair_many
 from .locations import Grid, Points
 from .mechanisms import PLM, PPIM, Mechanism
+from .mobility import MobilityModel
 from .policy import PolicyGraph, blocks, categories, complete, neighbours8
 from .sensitivity import SensitivityHull, sensitivity_hull
 from .threads import get_num_threads, set_num_threads
+from .traces import StepResult, Stream, TraceReleaser, TraceResult
 
 __all__ = [
     "PLM",
@@ -41,15 +44,21 @@ __all__ = [
     "InvalidLocation",
     "InvalidParameter",
     "InvalidPolicy",
+    "InvalidState",
     "InvalidTransition",
     "Mechanism",
+    "MobilityModel",
     "PGLPError",
     "Points",
     "PolicyGraph",
     "Repair",
     "Repairs",
     "SensitivityHull",
+    "StepResult",
+    "Stream",
     "TooLarge",
+    "TraceReleaser",
+    "TraceResult",
     "__version__",
     "blocks",
     "categories",

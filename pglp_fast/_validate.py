@@ -25,6 +25,8 @@ def integers(values: ArrayLike, name: str, error: type[PGLPError] = InvalidLocat
     array = np.asarray(values)
     if array.size == 0 and array.dtype.kind in "fO":
         return array.astype(np.int64)
+    if array.dtype.kind == "b":
+        raise error(f"{name} must be integers, got booleans: use np.flatnonzero(mask), or Domain.from_mask(locations, mask)")
     if array.dtype.kind not in "iu":
         raise error(f"{name} must be integers, got dtype {array.dtype}: convert them first, e.g. with .astype(np.int32)")
     return array
@@ -64,6 +66,8 @@ def whole(value: Any, name: str, low: int, high: int | None = None) -> int:
 def positive(value: Any, name: str) -> float:
     """A finite real number > 0."""
     try:
+        if isinstance(value, str | bytes):  # float("1") would pass
+            raise TypeError
         number = float(value)
     except (TypeError, ValueError):
         raise InvalidParameter(f"{name} must be a number, got {value!r}") from None
@@ -77,6 +81,15 @@ def choice(value: Any, name: str, options: Iterable[str]) -> str:
     if value not in names:
         raise InvalidParameter(f"{name} must be one of {', '.join(map(repr, names))}, got {value!r}")
     return str(value)
+
+
+def pair(values: Any, name: str) -> tuple[float, float]:
+    """Two numbers, such as a latitude and a longitude."""
+    try:
+        a, b = (float(v) for v in values)
+    except (TypeError, ValueError):
+        raise InvalidLocation(f"{name} must be two numbers, got {values!r}") from None
+    return a, b
 
 
 def points(values: ArrayLike, name: str) -> NDArray[np.float64]:

@@ -82,7 +82,9 @@ class Domain:
         return out.reshape(array.shape)
 
     def _other(self, other: "Domain") -> NDArray[np.uint64]:
-        if other.locations is not self.locations and other.locations.size != self.locations.size:
+        if not isinstance(other, Domain):
+            raise InvalidDomain(f"a Domain combines with a Domain, not with {type(other).__name__}: make one with pf.Domain")
+        if not self.locations.same_map(other.locations):
             raise InvalidDomain(f"the domains are over different maps: {self.locations!r} and {other.locations!r}")
         return other.words
 
@@ -99,7 +101,9 @@ class Domain:
         return self._of(self.locations, ~self.words & self.full(self.locations).words)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Domain) and other.words.shape == self.words.shape and bool((self.words == other.words).all())
+        if not isinstance(other, Domain) or not self.locations.same_map(other.locations):
+            return False
+        return bool((self.words == other.words).all())
 
     def __hash__(self) -> int:
         return hash(self.words.tobytes())

@@ -29,5 +29,9 @@ class BudgetExceeded(PGLPError):
     """The release would spend more than the user's budget; nothing was drawn."""
 
 
+class InvalidState(PGLPError, ValueError):
+    """A saved file that is foreign, damaged, or of another policy or model."""
+
+
 class TooLarge(PGLPError, ValueError):
     """An exact answer that would not fit in memory or time."""

@@ -40,7 +40,7 @@ def kernel_policy(graph: PolicyGraph) -> kernels.Policy:
 def _words(graph: PolicyGraph, domain: Domain) -> NDArray[np.uint64]:
     if not isinstance(domain, Domain):
         raise InvalidDomain(f"domain must be a Domain, got {type(domain).__name__}: make one with pf.Domain(locations, cells)")
-    if domain.locations.size != graph.locations.size:
+    if not domain.locations.same_map(graph.locations):
         raise InvalidDomain(f"the domain is over {domain.locations.size} locations, the policy over {graph.locations.size}")
     return domain.words[None, :].copy()  # read-only arrays would compile every kernel once more
 

@@ -44,6 +44,16 @@ class Locations(ABC):
         """(dy/dx)^2: distances squared are dx^2 (col^2 + stretch row^2). Exactly 1 for square cells."""
         return (self.scale[1] / self.scale[0]) ** 2
 
+    def same_map(self, other: "Locations") -> bool:
+        """Whether location i is the same place on both: the same lattice and scale."""
+        if self is other:
+            return True
+        if self.size != other.size or self.scale != other.scale:
+            return False
+        if isinstance(self, Grid) and isinstance(other, Grid):
+            return self.cols == other.cols
+        return bool(np.array_equal(self.lattice, other.lattice))
+
     def _xy(self, cells: NDArray[Any]) -> NDArray[np.float64]:
         return np.asarray(self.lattice[cells] * np.asarray(self.scale) + np.asarray(self.offset_km))
 
@@ -64,6 +74,8 @@ class Locations(ABC):
     def distance(self, a: ArrayLike, b: ArrayLike) -> NDArray[np.float64]:
         """Euclidean distance in km between a[i] and b[i]."""
         a, b = check.cells(a, self.size, "a"), check.cells(b, self.size, "b")
+        if a.ndim and b.ndim and a.size != b.size and 1 not in (a.size, b.size):
+            raise InvalidLocation(f"a and b must be equally long, got {a.size} and {b.size}")
         d = (self.lattice[a] - self.lattice[b]) * np.asarray(self.scale)
         return np.asarray(np.hypot(d[..., 0], d[..., 1]))
 
@@ -101,13 +113,13 @@ class Grid(Locations):
         self.scale = (check.positive(dx, "cell_km"), check.positive(dy, "cell_km"))
         self.projection = None
         if origin is not None:
-            lat, lon = (float(v) for v in origin)
+            lat, lon = check.pair(origin, "origin")
             self.projection = Equirectangular(lat, lon, lat + self.rows * self.scale[1] / KM_PER_DEGREE / 2)
 
     @classmethod
     def from_bounds(cls, *, lat: tuple[float, float], lon: tuple[float, float], cell_km: float | tuple[float, float]) -> "Grid":
         """The smallest grid of such cells, from the south-west corner on, that covers a box of latitudes and longitudes."""
-        (south, north), (west, east) = (float(v) for v in lat), (float(v) for v in lon)
+        (south, north), (west, east) = check.pair(lat, "lat"), check.pair(lon, "lon")
         if not (south < north and west < east):
             raise InvalidLocation(f"bounds must ascend: lat = ({south}, {north}), lon = ({west}, {east})")
         Equirectangular(north, east, 0.0)  # in range?

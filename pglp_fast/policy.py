@@ -15,7 +15,7 @@ from . import _validate as check
 from ._kernels import graph as kernels
 from ._kernels.exposure import clique_extents
 from .domain import Domain
-from .errors import InvalidPolicy
+from .errors import InvalidDomain, InvalidPolicy
 from .locations import Grid, Locations
 
 
@@ -46,12 +46,14 @@ class PolicyGraph:
         """From a symmetric sparse matrix (or dense array): its non-zero entries are the edges."""
         import scipy.sparse  # here: it would double the time of "import pglp_fast"
 
-        csr = scipy.sparse.csr_array(matrix)
         n = locations.size
+        try:
+            csr = scipy.sparse.csr_array(matrix, copy=True)  # it is tidied in place below
+        except (TypeError, ValueError) as error:
+            raise InvalidPolicy(f"this is not a matrix ({error}): it must be {n} x {n}, sparse or dense") from None
         if csr.shape != (n, n):
-            raise InvalidPolicy(
-                f"the matrix is {csr.shape[0]} x {csr.shape[1]}, but there are {n} locations: it must be {n} x {n}"
-            )
+            shape = " x ".join(map(str, csr.shape))
+            raise InvalidPolicy(f"the matrix is {shape}, but there are {n} locations: it must be {n} x {n}")
         csr.sum_duplicates()
         csr.eliminate_zeros()
         csr.sort_indices()
@@ -167,15 +169,21 @@ class PolicyGraph:
 
     def constrain(self, domain: Domain) -> "PolicyGraph":
         """G^C: the edges with both ends in the domain (Definition 13)."""
-        if domain.locations.size != self.locations.size:
-            raise InvalidPolicy(f"the domain is over {domain.locations.size} locations, the policy over {self.locations.size}")
+        if not isinstance(domain, Domain):
+            raise InvalidDomain(f"domain must be a Domain, got {type(domain).__name__}: make one with pf.Domain")
+        if not domain.locations.same_map(self.locations):
+            raise InvalidPolicy(
+                f"the domain is over {domain.locations.size} locations, the policy over {self.locations.size} of another map"
+            )
         cliques = np.where(domain.mask(), self.cliques, np.int32(-1))
         indptr, indices = kernels.filter_rows(self.extra_indptr, self.extra_indices, domain.words)
         return PolicyGraph(self.locations, _tidy(cliques), indptr, indices)
 
     def __and__(self, other: "PolicyGraph") -> "PolicyGraph":
         """Edges that both graphs have (composition, Theorem 10). Cliques that meet in cliques stay compact."""
-        if other.locations.size != self.locations.size:
+        if not isinstance(other, PolicyGraph):
+            return NotImplemented
+        if not other.locations.same_map(self.locations):
             raise InvalidPolicy(
                 f"the graphs have {self.locations.size} and {other.locations.size} locations: they must be over one map"
             )
@@ -199,7 +207,7 @@ class PolicyGraph:
 
     def __eq__(self, other: object) -> bool:
         """Same locations, same edges, however they are kept."""
-        if not isinstance(other, PolicyGraph) or other.locations.size != self.locations.size:
+        if not isinstance(other, PolicyGraph) or not other.locations.same_map(self.locations):
             return False
         if self.n_edges != other.n_edges:
             return False
@@ -276,7 +284,7 @@ def categories(locations: Locations, labels: ArrayLike, block: float | None = 6)
         region = _block_labels(locations, check.whole(block, "block", 1))
     else:
         tiles = np.floor(locations.lattice * np.asarray(locations.scale) / check.positive(block, "block")).astype(np.int64)
-        region = tiles[:, 0] * (tiles[:, 1].max() + 1) + tiles[:, 1]
+        region = np.unique(tiles, axis=0, return_inverse=True)[1].reshape(-1)  # at most one a location: nothing below overflows
     own = np.unique(label, return_inverse=True)[1].astype(np.int64)
     joint = np.unique(region * (own.max(initial=0) + 1) + own, return_inverse=True)[1]
     return _from_labels(locations, np.where(label >= 0, joint, -1))

@@ -34,7 +34,10 @@ class Equirectangular:
         return KM_PER_DEGREE * math.cos(math.radians(self.mid_lat))
 
     def to_km(self, lat: ArrayLike, lon: ArrayLike) -> NDArray[np.float64]:
-        lat, lon = np.broadcast_arrays(np.asarray(lat, np.float64), np.asarray(lon, np.float64))
+        try:
+            lat, lon = np.broadcast_arrays(np.asarray(lat, np.float64), np.asarray(lon, np.float64))
+        except (TypeError, ValueError):
+            raise InvalidLocation("lat and lon must be numbers, equally long (or one of them a single number)") from None
         return np.stack([(lon - self.lon0) * self.km_per_lon_degree, (lat - self.lat0) * KM_PER_DEGREE], axis=-1)
 
     def to_latlon(self, xy_km: NDArray[np.float64]) -> NDArray[np.float64]:

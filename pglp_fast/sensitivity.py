@@ -8,12 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _validate as check
 from ._kernels import hull as kernels
+from .errors import InvalidLocation
 from .policy import PolicyGraph
 
 _ON_LINE = 1e-9  # for float input only: how far off a segment's line still counts as on it
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SensitivityHull:
     """conv{+-(f(i) - f(j)) : (i, j) an edge}, exact.
 
@@ -47,10 +48,21 @@ class SensitivityHull:
 
     def contains(self, differences: ArrayLike) -> NDArray[np.bool_]:
         """Whether each lattice difference (n, 2) lies in K, boundary included; exact."""
-        array = check.integers(differences, "differences").reshape(-1, 2).astype(np.int64)
+        array = check.integers(differences, "differences")
+        if array.size == 0 or array.shape == (2,):
+            array = array.reshape(-1, 2)
+        if array.ndim != 2 or array.shape[1] != 2:
+            raise InvalidLocation(f"differences must have shape (n, 2), got {array.shape}")
+        # no map has a larger difference, and products of larger ones would wrap
+        near = np.asarray(((array >= -kernels.MAX_SPAN) & (array <= kernels.MAX_SPAN)).all(axis=1))
         out = np.empty(len(array), bool)
-        kernels.contain(self.vertices, array, out)
-        return out
+        kernels.contain(self.vertices, np.where(near[:, None], array, 0).astype(np.int64), out)
+        return out & near
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, SensitivityHull):
+            return NotImplemented
+        return self.scale == other.scale and np.array_equal(self.vertices, other.vertices)
 
     def gauge(self, xy_km: ArrayLike) -> NDArray[np.float64]:
         """||x||_K: the factor by which K must grow to reach x. Infinite off the line (rank 1) or the origin (rank 0)."""

@@ -227,6 +227,19 @@ def _linear(z, sources, sites, stretch, wx, wy, epsilon, out):
 
 
 @kernel
+def log_column(sites, stretch, body, epsilon, sources, z, near, out):
+    """out[k] = ln Pr(z|sources[k]); ``near`` is room for as many places as there are sites."""
+    if body.shape[0] == 1:
+        for k in range(sources.shape[0]):
+            out[k] = 0.0 if sources[k] == z else -np.inf
+    elif body.shape[0] == 2:
+        _linear(z, sources, sites, stretch, body[1, 0], body[1, 1], epsilon, out)
+    else:
+        n_near = voronoi_neighbours(sites, z, stretch, near)
+        _planar(z, sources, sites, near, n_near, stretch, body, epsilon, out)
+
+
+@kernel
 def log_probabilities(sites, stretch, body, epsilon, sources, first, last, out):
     """out[k, z] = ln Pr(z|sources[k]) for z in first..last-1.
 
@@ -235,13 +248,6 @@ def log_probabilities(sites, stretch, body, epsilon, sources, first, last, out):
     near = np.empty(sites.shape[0], np.int64)
     column = np.empty(sources.shape[0])
     for z in range(first, last):
-        if body.shape[0] == 1:
-            for k in range(sources.shape[0]):
-                column[k] = 0.0 if sources[k] == z else -np.inf
-        elif body.shape[0] == 2:
-            _linear(z, sources, sites, stretch, body[1, 0], body[1, 1], epsilon, column)
-        else:
-            n_near = voronoi_neighbours(sites, z, stretch, near)
-            _planar(z, sources, sites, near, n_near, stretch, body, epsilon, column)
+        log_column(sites, stretch, body, epsilon, sources, z, near, column)
         for k in range(sources.shape[0]):
             out[k, z] = column[k]

@@ -5,6 +5,7 @@ import numpy as np
 from .emission import log_probabilities
 from .jit import kernel
 from .nearest import build_tree
+from .rows import append_rows
 from .shapes import local_pairs, sites_of
 from .weights import TOTAL, build_alias, fill_table
 
@@ -32,6 +33,34 @@ def fill_tables(
             P, own, distinct.shape[0], lead[a:b], local_pairs(members[a:b], indptr, indices, address),
             numerator, shift, bits[shape], cut[at : at + size], alias[at : at + size],
         )  # fmt: skip
+
+
+@kernel
+def diamond(polygon, dx, dy):
+    """P-LM's K in lattice units: |x| dx + |y| dy <= S, S the largest over the sensitivity hull's vertices; the origin if S = 0.
+
+    S is taken a few units in the last place too large, so that rounding can never leave an edge outside.
+    """
+    S = 0.0
+    for i in range(polygon.shape[0]):
+        S = max(S, abs(polygon[i, 0]) * dx + abs(polygon[i, 1]) * dy)
+    if S == 0.0:
+        return np.zeros((1, 2))
+    S *= 1.0 + 2.0**-50
+    out = np.zeros((4, 2))
+    out[0, 0], out[1, 1], out[2, 0], out[3, 1] = -S / dx, -S / dy, S / dx, S / dy
+    return out
+
+
+@kernel
+def diamonds(vertices, starts, dx, dy):
+    """The diamond of each hull, end to end: (vertices, starts)."""
+    ends = np.zeros(starts.shape[0], np.int64)
+    flat = np.empty((4 * (starts.shape[0] - 1), 2))
+    for k in range(starts.shape[0] - 1):
+        body = diamond(vertices[starts[k] : starts[k + 1]], dx, dy)
+        flat, ends[k + 1] = append_rows(flat, ends[k], body, body.shape[0])
+    return flat[: ends[-1]].copy(), ends
 
 
 @kernel
