@@ -125,10 +125,10 @@ class MobilityModel:
             out = np.empty(n)
             run_ranges(lambda start, stop: hmm.gather(*chain, array, start, stop, out), n)
             return out
-        columns = np.ascontiguousarray(array.T)
-        result = np.empty((n, len(array)))
+        columns, result = np.empty((n, len(array))), np.empty((n, len(array)))
+        run_ranges(lambda start, stop: hmm.transpose(array, start, stop, columns), n, smallest=1 << 12)
         run_ranges(lambda start, stop: hmm.gather_batch(*chain, columns, start, stop, result), n, smallest=1 << 12)
-        return np.ascontiguousarray(result.T)
+        return result.T
 
     def forward_sparse(
         self, cells: ArrayLike, p: ArrayLike, *, period: int = 0, workspace: Any = None
@@ -142,11 +142,8 @@ class MobilityModel:
         values = np.ascontiguousarray(p, dtype=np.float64)
         if values.shape != at.shape:
             raise InvalidTransition(f"p has shape {values.shape} for {at.size} cells: give one probability for each")
-        words, sums = self.workspace() if workspace is None else workspace
-        out = np.empty(int(hmm.reach(chain, at)), check.CELL)
-        n = hmm.scatter(*chain, at, values, words, sums, out)
-        hmm.clear_cells(words, out, n)
-        return out[:n], sums[out[:n]]
+        found, moved = hmm.forward_few(*chain, at, values, *(self.workspace() if workspace is None else workspace))
+        return found, moved
 
     def workspace(self) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
         """Scratch space for ``forward_sparse``."""

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from . import _validate as check
+from ._kernels import patterns
 from ._kernels import repair as repair_kernels
 from ._kernels import trace as kernels
 from .domain import Domain
@@ -139,6 +140,7 @@ class TraceReleaser:
             return kernels.Scratch(
                 np.zeros(-(-n // 64), np.uint64), np.full(max(self.graph.n_cliques, 1), -1, np.int32),
                 np.empty(n, np.int32), np.empty(n), np.zeros(n, np.bool_),
+                patterns.make_patterns(), np.empty((patterns.MAX_CELLS, 3), np.int64),
             )  # fmt: skip
 
     def fingerprint(self) -> str:

@@ -8,7 +8,7 @@ expected noise are differences of prefixes, O(log h).
 
 import numpy as np
 
-from .hull import chain, contains, cross, tangents
+from .hull import chain, contains, cross, minkowski_difference, tangents
 from .jit import kernel
 from .rows import copy_rows
 
@@ -28,10 +28,11 @@ def grow(polygon, x, y):
 @kernel
 def grow_by_clique(polygon, points):
     """conv(K and all differences of the points) of a symmetric K."""
-    corners = chain(points)
-    for a in range(corners.shape[0]):
-        for b in range(a):
-            polygon = grow(polygon, corners[a, 0] - corners[b, 0], corners[a, 1] - corners[b, 1])
+    body = minkowski_difference(chain(points))
+    if polygon.shape[0] == 1:
+        return body
+    for i in range(body.shape[0]):
+        polygon = grow(polygon, body[i, 0], body[i, 1])
     return polygon
 
 
@@ -54,8 +55,8 @@ def side_length(ax, ay, bx, by):
 
 
 @kernel
-def make_body(polygon, dx, dy):
-    """(body, moments, twice the area, the whole moment) of a symmetric hull."""
+def make_body(polygon, dx, dy, weighted=True):
+    """(body, moments, twice the area, the whole moment) of a symmetric hull; moments are only made if ``weighted``."""
     h = polygon.shape[0]
     body, moments = np.empty((h, 3), np.int64), np.empty((h, 1))
     area, moment = 0, 0.0
@@ -65,7 +66,7 @@ def make_body(polygon, dx, dy):
         body[i, 0], body[i, 1], body[i, 2], moments[i, 0] = ax, ay, area, moment
         wedge = cross(ax, ay, bx, by)
         area += wedge
-        if wedge > 0:
+        if weighted and wedge > 0:
             moment += wedge * side_length(ax * dx, ay * dy, bx * dx, by * dy)
     return body, moments, area, moment
 

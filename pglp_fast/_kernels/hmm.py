@@ -32,6 +32,16 @@ def gather(indptr, indices, data, p, start, stop, out):
 
 
 @kernel
+def transpose(A, start, stop, out):
+    """out[i] = A[:, i] for i in start..stop-1, in tiles that fit the cache."""
+    for i0 in range(start, stop, 32):
+        for u0 in range(0, A.shape[0], 32):
+            for u in range(u0, min(u0 + 32, A.shape[0])):
+                for i in range(i0, min(i0 + 32, stop)):
+                    out[i, u] = A[u, i]
+
+
+@kernel
 def gather_batch(indptr, indices, data, P, start, stop, out):
     """``gather`` for columns of P (N, users): one pass over M serves them all, and the innermost loop is over users."""
     users = P.shape[1]
@@ -64,6 +74,43 @@ def scatter(indptr, indices, data, cells, p, words, sums, out):
                 n += 1
     sort_cells(words, out, n)
     return n
+
+
+@kernel
+def forward_few(indptr, indices, data, cells, p, words, sums):
+    """p M for a sparse p as (cells, probabilities); the work space is left as it was."""
+    room = 0
+    for i in cells:
+        room += indptr[i + 1] - indptr[i]
+    out = np.empty(min(room, indptr.shape[0] - 1), np.int32)
+    n = scatter(indptr, indices, data, cells, p, words, sums, out)
+    values = np.empty(n)
+    for k in range(n):
+        values[k] = sums[out[k]]
+    clear_cells(words, out, n)
+    return out[:n], values
+
+
+@kernel
+def _scatter_dense(indptr, indices, data, cells, p, words, sums, out):
+    """``scatter`` for a p that is nearly everywhere: no question is asked for each move, only for products that underflow."""
+    n = sums.shape[0]
+    for j in range(n):
+        sums[j] = 0.0
+    for k in range(cells.shape[0]):
+        i = cells[k]
+        for e in range(indptr[i], indptr[i + 1]):
+            value = p[k] * data[e]
+            sums[indices[e]] += value
+            if value == 0.0:
+                set1(words, indices[e])
+    m = 0
+    for j in range(n):
+        if sums[j] > 0.0:
+            set1(words, j)
+        out[m] = j
+        m += sums[j] > 0.0 or test1(words, j)
+    return m
 
 
 @kernel
@@ -125,7 +172,10 @@ def forward(chain, cells, logs, words, sums, flagged, out_cells, out_logs):
     """
     top = logs.max()
     p = np.exp(logs - top)
-    n = scatter(chain.indptr, chain.indices, chain.data, cells, p, words, sums, out_cells)
+    if cells.shape[0] > sums.shape[0] >> 4:
+        n = _scatter_dense(chain.indptr, chain.indices, chain.data, cells, p, words, sums, out_cells)
+    else:
+        n = scatter(chain.indptr, chain.indices, chain.data, cells, p, words, sums, out_cells)
     tiny = 0
     for k in range(n):
         j = out_cells[k]

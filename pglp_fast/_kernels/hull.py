@@ -27,17 +27,38 @@ def turn(polygon, i, j, x, y):
 
 
 @kernel
-def _sorted_unique(points):
+def _sort_few(points):
+    """Lexicographic order by insertion."""
+    out = np.empty((points.shape[0], 2), np.int64)
+    for i in range(points.shape[0]):
+        x, y = points[i, 0], points[i, 1]
+        k = i
+        while k > 0 and (out[k - 1, 0] > x or (out[k - 1, 0] == x and out[k - 1, 1] > y)):
+            out[k, 0], out[k, 1] = out[k - 1, 0], out[k - 1, 1]
+            k -= 1
+        out[k, 0], out[k, 1] = x, y
+    return out
+
+
+@kernel
+def _sort_many(points):
     """Lexicographic order by one int64 key; spans up to 2**30 a side leave it room."""
     x0, y0 = points[:, 0].min(), points[:, 1].min()
     height = points[:, 1].max() - y0 + 1
     keys = np.sort((points[:, 0] - x0) * height + (points[:, 1] - y0))
-    out = np.empty_like(points)
-    n = 0
+    out = np.empty((points.shape[0], 2), np.int64)
     for i in range(keys.shape[0]):
-        if i == 0 or keys[i] != keys[i - 1]:
-            out[n, 0] = x0 + keys[i] // height
-            out[n, 1] = y0 + keys[i] % height
+        out[i, 0], out[i, 1] = x0 + keys[i] // height, y0 + keys[i] % height
+    return out
+
+
+@kernel
+def _sorted_unique(points):
+    out = _sort_few(points) if points.shape[0] <= 24 else _sort_many(points)
+    n = 0
+    for i in range(out.shape[0]):
+        if i == 0 or out[i, 0] != out[n - 1, 0] or out[i, 1] != out[n - 1, 1]:
+            out[n, 0], out[n, 1] = out[i, 0], out[i, 1]
             n += 1
     return out[:n]
 
@@ -123,7 +144,7 @@ def minkowski_difference(polygon):
         out[n, 0], out[n, 1] = polygon[a, 0] - polygon[b, 0], polygon[a, 1] - polygon[b, 1]
         n += 1
         if h == 1:
-            return out[:n]
+            return out[:n].copy()
         a1, b1 = (a + 1) % h, (b + 1) % h
         c = cross(
             polygon[a1, 0] - polygon[a, 0], polygon[a1, 1] - polygon[a, 1],

@@ -88,9 +88,9 @@ def _make_bodies(policy, domain, calibration):
 
 
 @kernel
-def _set_body(bodies, b, polygon, policy):
+def _set_body(bodies, b, polygon, policy, strategy):
     """Append a hull to the pool as body b; returns the bodies, for the pool may have moved."""
-    vertices, moments, area, moment = make_body(polygon, policy.dx, policy.dy)
+    vertices, moments, area, moment = make_body(polygon, policy.dx, policy.dy, strategy == MIN_ERROR)
     h, used = polygon.shape[0], bodies.used[0]
     pool, bodies.used[0] = append_rows(bodies.vertices, used, vertices, h)
     pool_moments, _ = append_rows(bodies.moments, used, moments, h)
@@ -135,12 +135,12 @@ def _next_missing(start, of, places, k, n):
 
 
 @kernel
-def _ensure_bodies(bodies, policy, domain, places, n):
+def _ensure_bodies(bodies, policy, domain, places, n, strategy):
     """Make the bodies that these places need and that are not there yet."""
     k = _next_missing(bodies.start, bodies.of, places, 0, n)
     while k < n:
         b = bodies.of[places[k]]
-        bodies = _set_body(bodies, b, _component_hull(policy, domain, bodies.first[b], bodies.next), policy)
+        bodies = _set_body(bodies, b, _component_hull(policy, domain, bodies.first[b], bodies.next), policy, strategy)
         k = _next_missing(bodies.start, bodies.of, places, k + 1, n)
     return bodies
 
@@ -188,7 +188,7 @@ def _best_of(bodies, policy, domain, i, places, n, strategy, best):
 @kernel
 def _consider(bodies, policy, domain, i, places, n, strategy, best):
     if strategy != NEAREST:
-        bodies = _ensure_bodies(bodies, policy, domain, places, n)
+        bodies = _ensure_bodies(bodies, policy, domain, places, n, strategy)
     return bodies, _best_of(bodies, policy, domain, i, places, n, strategy, best)
 
 
@@ -288,10 +288,10 @@ def repair_domain(policy, domain, strategy, calibration, added, exposed):
         reach = largest_error = 0.0
         if calibration == GRAPH:
             K = domain_hull(policy, domain)
-            bodies = _set_body(bodies, 0, K, policy)
+            bodies = _set_body(bodies, 0, K, policy, strategy)
             reach = perpendicular_reach(K)
         elif strategy == MIN_ERROR:  # the search's bound needs the largest of all
-            bodies = _ensure_bodies(bodies, policy, domain, np.arange(n).astype(np.int32), n)
+            bodies = _ensure_bodies(bodies, policy, domain, np.arange(n).astype(np.int32), n, strategy)
             largest_error = bodies.error.max()
         around = make_neighbourhood(policy, domain, K)
         isolated = np.ones(n_alone, np.bool_)
@@ -315,12 +315,12 @@ def repair_domain(policy, domain, strategy, calibration, added, exposed):
                 continue
             bodies, q = _partner(bodies, policy, domain, i, strategy, calibration, reach, largest_error, found)
             found[0] = q
-            bodies = _ensure_bodies(bodies, policy, domain, found, 1)
+            bodies = _ensure_bodies(bodies, policy, domain, found, 1, strategy)
             b = bodies.of[q]
             x, y = _difference(policy, i, cells[q])
             old = bodies.vertices[bodies.start[b] : bodies.start[b] + bodies.length[b], :2].copy()
             K_new = grow(old, x, y)
-            bodies = _set_body(bodies, b, K_new, policy)
+            bodies = _set_body(bodies, b, K_new, policy, strategy)
             if calibration == GRAPH:
                 if K_new.shape[0] != K.shape[0] or np.any(K_new != K):
                     K, reach = K_new, perpendicular_reach(K_new)

@@ -37,7 +37,7 @@ def leads(members, starts, cliques, n_cliques, out):
 
 
 @kernel
-def _mix(h, value):
+def mix(h, value):
     h = (h ^ np.uint64(value)) * _MIX
     return h ^ (h >> np.uint64(29))
 
@@ -45,15 +45,15 @@ def _mix(h, value):
 @kernel
 def _hash(g, members, starts, lattice, lead, indptr, indices, address):
     a = members[starts[g]]
-    h = _mix(_MIX, starts[g + 1] - starts[g])
+    h = mix(_MIX, starts[g + 1] - starts[g])
     for k in range(starts[g], starts[g + 1]):
         i = members[k]
-        h = _mix(h, np.int64(lattice[i, 0]) - np.int64(lattice[a, 0]))
-        h = _mix(h, np.int64(lattice[i, 1]) - np.int64(lattice[a, 1]))
-        h = _mix(h, lead[k])
+        h = mix(h, np.int64(lattice[i, 0]) - np.int64(lattice[a, 0]))
+        h = mix(h, np.int64(lattice[i, 1]) - np.int64(lattice[a, 1]))
+        h = mix(h, lead[k])
         for e in range(indptr[i], indptr[i + 1]):
-            h = _mix(h, address[indices[e], 1])
-        h = _mix(h, indptr[i + 1] - indptr[i])
+            h = mix(h, address[indices[e], 1])
+        h = mix(h, indptr[i + 1] - indptr[i])
     return h
 
 

@@ -20,6 +20,7 @@ from .hull import cross
 from .jit import kernel
 from .knorm import cone_weights, diamond
 from .nearest import round_down
+from .patterns import MAX_CELLS, describe, recall, remember
 from .repair import COMPONENT, repair_domain
 from .rows import append_rows
 from .sampling import noise
@@ -32,7 +33,7 @@ NOT_STARTED, OWN = -1, -2  # kinds of belief and of ledger; a number >= 0 is the
 # the ledger keeps
 Ragged = namedtuple("Ragged", "kind start cells values")
 Settings = namedtuple("Settings", "epsilon mechanism calibration strategy delta exact")
-Scratch = namedtuple("Scratch", "words head place sums flagged")
+Scratch = namedtuple("Scratch", "words head place sums flagged patterns key")
 # a domain ready to be released from: the repaired graph's edges threaded through it, the hull of all (graph calibration), and
 # (disconnected, isolated, added, exposed)
 Local = namedtuple("Local", "domain logs added first after K counts")
@@ -199,13 +200,15 @@ def _draw_noise(words, body, epsilon):
 
 
 @kernel
-def _gauge(body, x, y):
-    best = 0.0
-    for i in range(body.shape[0]):
-        j = i + 1 if i + 1 < body.shape[0] else 0
-        ax, ay, bx, by = body[i, 0], body[i, 1], body[j, 0], body[j, 1]
-        best = max(best, cross(x, y, bx - ax, by - ay) / cross(ax, ay, bx, by))
-    return best
+def _gauge_forms(body):
+    """Linear forms with ||x||_K = max |form(x)|: one for each pair of opposite edges of a symmetric body."""
+    half = body.shape[0] >> 1
+    forms = np.empty((half, 2))
+    for i in range(half):
+        ax, ay, bx, by = body[i, 0], body[i, 1], body[i + 1, 0], body[i + 1, 1]
+        unit = cross(ax, ay, bx, by)
+        forms[i, 0], forms[i, 1] = (by - ay) / unit, (ax - bx) / unit
+    return forms
 
 
 @kernel
@@ -224,8 +227,13 @@ def _log_likelihood(policy, members, z, body, epsilon, exact, out):
         log_column(sites, policy.stretch, body, epsilon, np.arange(k), z, np.empty(k, np.int64), out)
         return
     x, y = np.float64(lattice[members[z], 0]), np.float64(lattice[members[z], 1])
+    forms = _gauge_forms(body)
     for i in range(k):
-        out[i] = -epsilon * _gauge(body, x - lattice[members[i], 0], y - lattice[members[i], 1])
+        dx, dy = x - lattice[members[i], 0], y - lattice[members[i], 1]
+        gauge = 0.0
+        for e in range(forms.shape[0]):
+            gauge = max(gauge, abs(forms[e, 0] * dx + forms[e, 1] * dy))
+        out[i] = -epsilon * gauge
 
 
 @kernel
@@ -245,6 +253,28 @@ def _before(chain, scratch, beliefs, priors, u):
 
 
 @kernel
+def _repair(policy, settings, scratch, domain):
+    """(added edges, counts) of a domain, which is left threaded; from memory where its pattern was met before."""
+    n = domain.cells.shape[0]
+    added, exposed = np.empty((n, 2), np.int32), np.empty((1, 1), np.int32)
+    counts = np.zeros(4, np.int64)
+    slot = -1
+    if n <= MAX_CELLS:
+        thread(policy, domain)
+        slot = describe(policy, domain, scratch.key)
+        if slot >= 0 and recall(scratch.patterns, slot, scratch.key, n, domain.cells, added, counts):
+            return added, counts
+        unthread(domain)
+    counts[2], counts[3], counts[0], counts[1] = repair_domain(
+        policy, domain, settings.strategy, settings.calibration, added, exposed
+    )
+    thread(policy, domain)
+    if slot >= 0:
+        remember(scratch.patterns, slot, scratch.key, n, domain.place, added, counts)
+    return added, counts
+
+
+@kernel
 def _prepare(policy, settings, scratch, cells, logs):
     """Detect, repair and thread the domain of a belief, which ``scratch.words`` already holds; delta cuts it first."""
     if settings.delta > 0.0:
@@ -258,16 +288,15 @@ def _prepare(policy, settings, scratch, cells, logs):
     view = View(cells, scratch.words, own, linked, spare, scratch.head, scratch.place)
     for p in range(n):
         scratch.place[cells[p]] = p
-    added, exposed = np.empty((n, 2), np.int32), np.empty((1, 1), np.int32)
-    n_added, n_exposed, n_alone, n_isolated = repair_domain(policy, view, settings.strategy, settings.calibration, added, exposed)
-    thread(policy, view)
-    view.spare[:] = 0
+    added, counts = _repair(policy, settings, scratch, view)
+    n_added = counts[2]
+    for p in range(n):
+        spare[p] = 0
     first, after = np.empty(n, np.int32), np.empty(2 * n_added, np.int32)
     _link_added(view, added, n_added, first, after)
     K = np.zeros((1, 2), np.int64)
     if settings.calibration != COMPONENT:
         K = _graph_hull(policy, view, added, n_added)
-    counts = np.array([n_alone, n_isolated, n_added, n_exposed])
     return Local(view, logs, added[:n_added], first, after, K, counts)
 
 
@@ -314,12 +343,6 @@ def _release(policy, settings, local, s, words):
 
 
 @kernel
-def _contains(sorted_cells, cell):
-    at = np.searchsorted(sorted_cells, cell)
-    return at < sorted_cells.shape[0] and sorted_cells[at] == cell
-
-
-@kernel
 def _was_added(local, i, j):
     """Whether edge (i, j) is among those that the repair added."""
     if not test1(local.domain.words, i):
@@ -334,12 +357,17 @@ def _was_added(local, i, j):
 
 @kernel
 def _keep_cells(cells, before):
-    """Cells of this domain that were in every domain before."""
+    """Cells of this domain that were in every domain before: a merge, or a search for each where that is shorter."""
     kept = np.empty(cells.shape[0], np.int32)
-    n = 0
+    n = at = 0
+    search = before.shape[0] > 32 * cells.shape[0]
     for cell in cells:
+        if search:
+            at = np.searchsorted(before, cell)
+        while at < before.shape[0] and before[at] < cell:
+            at += 1
         kept[n] = cell
-        n += _contains(before, cell)
+        n += at < before.shape[0] and before[at] == cell
     return kept[:n]
 
 
