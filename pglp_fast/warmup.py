@@ -4,14 +4,17 @@ import numpy as np
 
 from .certify import certify
 from .domain import Domain
+from .exposure import isolated, repair
 from .locations import Grid, Points
 from .mechanisms import PLM, PPIM
+from .mobility import MobilityModel
 from .policy import PolicyGraph, blocks, categories, complete, neighbours8
 from .sensitivity import sensitivity_hull
+from .traces import TraceReleaser
 
 
 def warm_up() -> None:
-    """Go through the package as a release would: locations, policy, domain, hull, mechanism, certificate."""
+    """Go through the package as a release would: locations, policy, domain, hull, mechanism, certificate, trace."""
     grid = Grid(6, 6)
     points = Points(np.random.default_rng(0).random((12, 2)))
     points.nearest([[0.5, 0.5]])
@@ -29,4 +32,11 @@ def warm_up() -> None:
             m = mechanism(mixed, epsilon=1.0, domain=domain, sampler=sampler)
             m.release([0, 5], users=[9, 2], t=[1, 2])
             m.pmf(0), certify(m)
-    m.groups, PPIM(mixed, epsilon=1.0).table(0)
+    PPIM(mixed, epsilon=1.0).table(0)
+    for calibration in ("component", "graph"):
+        isolated(mixed, domain, calibration=calibration), repair(mixed, domain, calibration=calibration)
+    model = MobilityModel.fit(grid, [[0, 1, 2]], unseen="neighbours8")
+    model.forward(np.full(36, 1 / 36)), model.forward(np.full((2, 36), 1 / 36)), model.forward_sparse([0], [1.0])
+    stream = TraceReleaser(mixed, model, epsilon=1.0).start(2)
+    stream.step([0, 1]), stream.step([1, -1])
+    stream.domain(0)
