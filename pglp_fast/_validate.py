@@ -76,6 +76,14 @@ def positive(value: Any, name: str) -> float:
     return number
 
 
+def epsilon(value: Any) -> float:
+    """A privacy parameter that noise can be drawn for."""
+    number = positive(value, "epsilon")
+    if not 1e-15 <= number <= 1e9:
+        raise InvalidParameter(f"epsilon must be in 1e-15..1e9, got {value!r}: beyond that floats overflow")
+    return number
+
+
 def choice(value: Any, name: str, options: Iterable[str]) -> str:
     names = list(options)
     if value not in names:

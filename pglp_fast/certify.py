@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from ._kernels import hull as hull_kernels
 from ._kernels import proof
 from .errors import InvalidParameter
+from .locations import Grid
 from .mechanisms.base import Mechanism
 from .mechanisms.knorm import KNorm
 from .threads import run_ranges
@@ -87,25 +88,21 @@ def certify(mechanism: Mechanism) -> Certificate:
         faults, found = _walk_tables(m, tabled)
         bad = np.flatnonzero(faults)
         at = int(bad[0]) if bad.size else int(np.argmax(found[:, 0]))
-        if bad.size and fault == proof.FINE:
-            fault = int(faults[at])
-        if found[at, 0] > worst or bad.size:
-            worst = max(float(found[at, 0]), worst)
-            members = _members(m, tabled[at])
-            s, r, z = (int(members[int(v)]) for v in found[at, 1:])
-            edge, output = (s, r), z
+        if fault == proof.FINE and (bad.size or found[at, 0] > worst):
+            fault, worst = int(faults[at]), max(float(found[at, 0]), worst)
+            if np.isfinite(found[at, 1]):  # not where there is no edge at all
+                s, r, z = (int(_members(m, tabled[at])[int(v)]) for v in found[at, 1:])
+                edge, output = (s, r), z
     for shape in untabled:
         code, delivered, where = _premises(m, int(shape))
         rounding = max(rounding, rounding_bound(m, int(shape)))
-        if fault == proof.FINE and code != proof.FINE:
-            fault = code
-        if delivered > worst or (code != proof.FINE and edge is None):
-            worst, edge, output = max(delivered, worst), where, None
+        if fault == proof.FINE and (code != proof.FINE or delivered > worst):
+            fault, worst, edge, output = code, max(delivered, worst), where, None
     kinds = [name for name, shapes in (("table", tabled), ("premises", untabled)) if shapes.size]
     return Certificate(
         ok=fault == proof.FINE,
         epsilon=m.epsilon,
-        worst=worst,
+        worst=worst if fault else min(worst, m.epsilon),  # proved in integers; the logarithm rounds
         edge=edge,
         output=output,
         proof="+".join(kinds) or "table",
@@ -157,16 +154,21 @@ def _premises(m: Mechanism, shape: int) -> tuple[int, float, tuple[int, int] | N
     return code, m.epsilon * float(gauges[top]), _edge_with(m, shape, polygon[top])
 
 
-def _gauge(m: KNorm, shape: int, v: NDArray[np.int64]) -> Fraction:
+def _gauge(m: KNorm, shape: int, v: NDArray[np.int64]) -> Fraction | float:
     """||v||_K of a vertex v of the sensitivity hull, in rational arithmetic, for the very floats that are K's vertices."""
     body = [(Fraction(x), Fraction(y)) for x, y in m.body(shape).tolist()]
     x, y = int(v[0]), int(v[1])
-    if len(body) == 2:
-        (bx, by) = body[1]
+    if len(body) <= 2:
+        (ax, ay), (bx, by) = body[0], body[-1]
+        if (ax, ay) != (-bx, -by) or x * by != y * bx or not (bx or by):
+            return np.inf  # v is not on the segment's line, or there is none
         return abs(Fraction(x) / bx if bx else Fraction(y) / by)
     best = Fraction(0)
     for (ax, ay), (bx, by) in zip(body, body[1:] + body[:1], strict=True):
-        best = max(best, (x * (by - ay) - y * (bx - ax)) / (ax * by - ay * bx))
+        area = ax * by - ay * bx
+        if area <= 0:
+            return np.inf  # K does not go round the origin
+        best = max(best, (x * (by - ay) - y * (bx - ax)) / area)
     return best
 
 
@@ -191,10 +193,10 @@ def rounding_bound(m: Mechanism, shape: int) -> float:
     on average. With the other roundings (fewer than 16 of 2^-53 each, relative to radius, K and coordinates) the noise
     moves by at most 2^-46 (W + X) (1 + 1/eps) lattice units on average, W the half width of K and X the extent of the
     output set. A release changes only if that carries it across a boundary of two regions. Given direction and one
-    exponential, the radius
-    has a decreasing density of at most eps; so a line, or a comb of unit spacing, is that near with at most
-    twice the move times (1 + eps), and 40 = ln 2^58 covers directions almost along the line. Regions on a full grid are
-    bounded by two combs; k scattered sites by at most 3 k lines.
+    exponential, the radius has a decreasing density of at most eps: across a line the noise has density at most
+    eps / (2 w), w the least half width of K, and a comb of unit spacing is met with density at most 1 + eps. So a
+    boundary is that near with at most twice the move times the density; 40 = ln 2^58 covers directions almost along it.
+    Regions on a full box of a grid are bounded by two combs, k scattered sites by at most 3 k lines.
     """
     assert isinstance(m, KNorm)
     body = m.body(shape)
@@ -202,6 +204,14 @@ def rounding_bound(m: Mechanism, shape: int) -> float:
         return 0.0
     lattice = m.locations.lattice[_members(m, shape)]
     extent = (lattice.max(axis=0) - lattice.min(axis=0) + 1).astype(float)
-    combs = 2.0 if np.prod(extent) == len(lattice) else 3.0 * len(lattice)
     move = 2.0**-46 * float((np.abs(body).max(axis=0) + extent).sum()) * (1 + 1 / m.epsilon)
-    return min(1.0, combs * 2 * 40 * move * (1 + m.epsilon) + len(body) * 2.0**-63)
+    if isinstance(m.locations, Grid) and np.prod(extent) == len(lattice):
+        density = 2.0 * (1 + m.epsilon)
+    elif len(body) == 2:
+        density = 3.0 * len(lattice) * (1 + m.epsilon)
+    else:
+        x, y = body.T
+        area = 0.5 * float(np.abs(x @ np.roll(y, -1) - y @ np.roll(x, -1)))
+        thinnest = area / (4 * float(np.hypot(x, y).max()))
+        density = 3.0 * len(lattice) * m.epsilon / (2 * thinnest)
+    return min(1.0, 2 * 40 * move * density + len(body) * 2.0**-63)

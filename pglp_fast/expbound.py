@@ -21,4 +21,4 @@ def exp_lower_bound(epsilon: float) -> tuple[np.uint64, int]:
         shift = 63
         while below * 2**shift >= 2**64:
             shift -= 1
-        return np.uint64(int(below * 2**shift)), shift
+        return np.uint64(max(int(below * 2**shift), 2**63 if shift == 63 else 0)), shift

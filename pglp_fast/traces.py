@@ -111,7 +111,7 @@ class TraceReleaser:
         if not model.locations.same_map(graph.locations):
             raise InvalidTransition(f"the model is over {model.locations.size} locations, the policy over {graph.locations.size}")
         self.graph, self.model, self.locations = graph, model, graph.locations
-        self.epsilon = check.positive(epsilon, "epsilon")
+        self.epsilon = check.epsilon(epsilon)
         self.mechanism = check.choice(mechanism, "mechanism", MECHANISMS)
         self.calibration = check.choice(calibration, "calibration", CALIBRATIONS)
         self.repair = check.choice(repair, "repair", STRATEGIES)

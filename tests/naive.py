@@ -194,8 +194,7 @@ def l1_sensitivity(lattice, scale, edges):
     """S = max |dx| + |dy| over these edges, in km (spec 4; paper: l1-norm Sensitivity)."""
     dx, dy = scale
     lengths = [
-        abs(int(lattice[i][0]) - int(lattice[j][0])) * dx + abs(int(lattice[i][1]) - int(lattice[j][1])) * dy
-        for i, j in edges
+        abs(int(lattice[i][0]) - int(lattice[j][0])) * dx + abs(int(lattice[i][1]) - int(lattice[j][1])) * dy for i, j in edges
     ]
     return float(max(lengths, default=0.0))
 

@@ -3,10 +3,11 @@
 import math
 from fractions import Fraction
 
-import naive
 import numpy as np
 import pytest
 from scipy.spatial import ConvexHull
+
+import naive
 
 SQUARE = [(-1, -1), (1, -1), (1, 1), (-1, 1)]
 DIAMOND = [(-1, 0), (0, -1), (1, 0), (0, 1)]
@@ -139,9 +140,7 @@ def test_sensitivity_of_a_block():
     np.testing.assert_array_equal(
         naive.noise_body(lattice, (0.5, 0.25), edges, "ppim"), [(-1, -0.5), (1, -0.5), (1, 0.5), (-1, 0.5)]
     )
-    np.testing.assert_array_equal(
-        naive.noise_body(lattice, (0.5, 0.25), edges, "plm"), 1.5 * np.array(DIAMOND)
-    )
+    np.testing.assert_array_equal(naive.noise_body(lattice, (0.5, 0.25), edges, "plm"), 1.5 * np.array(DIAMOND))
     assert len(naive.noise_body(lattice, (1, 1), set(), "plm")) == 1
 
 
@@ -180,9 +179,7 @@ def test_plm_on_a_grid_is_a_product_of_laplace_masses(epsilon):
     lattice = grid(rows, cols)
     body = naive.noise_body(lattice, scale, naive.neighbours8(rows, cols), "plm")
     radius = body[2, 0]
-    expected = np.kron(
-        laplace_table(rows, scale[1], radius, epsilon), laplace_table(cols, scale[0], radius, epsilon)
-    )
+    expected = np.kron(laplace_table(rows, scale[1], radius, epsilon), laplace_table(cols, scale[0], radius, epsilon))
     P = naive.pmf_matrix(lattice, scale, range(12), body, epsilon)
     np.testing.assert_allclose(P, expected, rtol=0, atol=1e-14)
 
@@ -265,9 +262,7 @@ def test_pmf_against_sampling(mechanism):
         snapped = np.argmin(((z[:, None] - xy[None]) ** 2).sum(axis=2), axis=1)
         share = np.bincount(snapped, minlength=10) / count
         assert np.all(abs(share - P[s]) <= 5 * np.sqrt(P[s] / count))
-        assert all(
-            naive.nearest(lattice, scale, range(10), p) == k for p, k in zip(z[:50], snapped, strict=False)
-        )
+        assert all(naive.nearest(lattice, scale, range(10), p) == k for p, k in zip(z[:50], snapped, strict=False))
 
 
 def test_max_log_ratio():
@@ -280,9 +275,7 @@ def test_max_log_ratio():
 # Exposure and repair
 
 
-@pytest.mark.parametrize(
-    "body", [[(-3.0, -1.0), (3.0, 1.0)], SQUARE, DIAMOND, [(-4, -1), (-1, -1), (4, 1), (1, 1)]]
-)
+@pytest.mark.parametrize("body", [[(-3.0, -1.0), (3.0, 1.0)], SQUARE, DIAMOND, [(-4, -1), (-1, -1), (4, 1), (1, 1)]])
 def test_expected_noise_against_sampling(body):
     lengths = np.linalg.norm(sample_noise(body, 1.0, 1_000_000, np.random.default_rng(3)), axis=1)
     margin = 5 * lengths.std() / 1000

@@ -13,6 +13,9 @@ import numpy as np
 
 from .jit import kernel
 
+_TIE = 1e-12  # of a line along a boundary, relative to the terms compared: cells' proportions are floats
+_FAR = 50.0  # e^-50 of a piece's mass lies further out than this; vertices out there would cost precision
+
 
 @kernel
 def mean_exp(x):
@@ -136,11 +139,11 @@ def _add(total, exponent, value):
 
 
 @kernel
-def _integrate(px, py, m, rays, open_, gx, gy, g0, total):
-    """Add the integral of exp(-(gx x + gy y + g0)) over the polygon: triangles, then a strip and a wedge to infinity."""
+def _integrate(px, py, m, rays, open_, gx, gy, sx, sy, total):
+    """Add the integral of exp(-g . (x - s)) over the polygon: triangles, then a strip and a wedge to infinity."""
     level = np.empty(m)
     for i in range(m):
-        level[i] = gx * px[i] + gy * py[i] + g0
+        level[i] = gx * (px[i] - sx) + gy * (py[i] - sy)
     for i in range(1, m - 1):
         area2 = (px[i] - px[0]) * (py[i + 1] - py[0]) - (py[i] - py[0]) * (px[i + 1] - px[0])
         a, b, c = level[0], level[i], level[i + 1]
@@ -161,65 +164,131 @@ def _integrate(px, py, m, rays, open_, gx, gy, g0, total):
 
 
 @kernel
+def reduced_frame(body):
+    """Integer covectors (rows, determinant 1) in whose coordinates K is as little oblique as a unimodular map can make it.
+
+    Lagrange's reduction under the form sum of (t.v)^2 over K's vertices v. A thin oblique K becomes thin along an axis.
+    """
+    a0, a1, b0, b1 = 1, 0, 0, 1
+    for _ in range(200):
+        aa = ab = bb = 0.0
+        for i in range(body.shape[0]):
+            x, y = a0 * body[i, 0] + a1 * body[i, 1], b0 * body[i, 0] + b1 * body[i, 1]
+            aa += x * x
+            ab += x * y
+            bb += y * y
+        if bb > aa:  # a stays the longer one
+            a0, a1, b0, b1 = b0, b1, -a0, -a1
+            aa, ab, bb = bb, -ab, aa
+        q = np.int64(np.rint(ab / bb))
+        if q == 0:
+            break
+        a0, a1 = a0 - q * b0, a1 - q * b1
+    # b is the direction K is thinnest in; complete it by small numbers (Euclid): a0 * b1 - a1 * b0 = 1
+    r, r1, x, x1, y, y1 = b1, -b0, 1, 0, 0, 1
+    while r1 != 0:
+        q = r // r1
+        r, r1 = r1, r - q * r1
+        x, x1 = x1, x - q * x1
+        y, y1 = y1, y - q * y1
+    return x * r, y * r, b0, b1
+
+
+@kernel
 def _planar(z, sources, sites, near, n_near, stretch, body, epsilon, out):
     """out[s] = ln Pr(z|s) for each source s: K of rank 2."""
     h = body.shape[0]
+    t00, t01, t10, t11 = reduced_frame(body)
+    K = np.empty((h, 2))
+    for i in range(h):
+        K[i, 0], K[i, 1] = t00 * body[i, 0] + t01 * body[i, 1], t10 * body[i, 0] + t11 * body[i, 1]
     area2 = 0.0
     for i in range(h):
         j = (i + 1) % h
-        area2 += body[i, 0] * body[j, 1] - body[i, 1] * body[j, 0]
+        area2 += K[i, 0] * K[j, 1] - K[i, 1] * K[j, 0]
     scale = 2.0 * np.log(epsilon) - np.log(area2)  # density eps^2 / (2 area K)
-    px, py = np.empty(n_near + 4), np.empty(n_near + 4)
+    px, py = np.empty(n_near + 8), np.empty(n_near + 8)
     rays, total = np.empty(4), np.empty(2)
     for k in range(sources.shape[0]):
         s = sources[k]
-        sx, sy = np.float64(sites[s, 0] - sites[z, 0]), np.float64(sites[s, 1] - sites[z, 1])
+        fx, fy = sites[s, 0] - sites[z, 0], sites[s, 1] - sites[z, 1]
+        sx, sy = np.float64(t00 * fx + t01 * fy), np.float64(t10 * fx + t11 * fy)
         total[0], total[1] = np.inf, 0.0
         for i in range(h):
             j = (i + 1) % h
-            ux, uy, vx, vy = body[i, 0], body[i, 1], body[j, 0], body[j, 1]
+            ux, uy, vx, vy = K[i, 0], K[i, 1], K[j, 0], K[j, 1]
             px[0], py[0], m, open_ = sx, sy, 1, True
             rays[0], rays[1], rays[2], rays[3] = vx, vy, ux, uy
             for b in near[:n_near]:
                 ex, ey = sites[b, 0] - sites[z, 0], sites[b, 1] - sites[z, 1]
-                m, open_ = _clip(px, py, m, rays, open_, ex, stretch * ey, 0.5 * (ex * ex + stretch * ey * ey))
+                nx, ny = t11 * ex - stretch * (t10 * ey), stretch * (t00 * ey) - t01 * ex
+                m, open_ = _clip(px, py, m, rays, open_, nx, ny, 0.5 * (ex * ex + stretch * ey * ey))
                 if m == 0:
                     break
             if m == 0:
                 continue
             unit = epsilon / (ux * vy - uy * vx)
             gx, gy = (vy - uy) * unit, (ux - vx) * unit  # the linear form that is epsilon on the edge (u, v)
-            _integrate(px, py, m, rays, open_, gx, gy, -(gx * sx + gy * sy), total)
+            low, high = np.inf, -np.inf
+            for a in range(m):
+                level = gx * (px[a] - sx) + gy * (py[a] - sy)
+                low, high = min(low, level), max(high, level)
+            if high > low + _FAR:
+                m, open_ = _clip(px, py, m, rays, open_, gx, gy, gx * sx + gy * sy + low + _FAR)
+            _integrate(px, py, m, rays, open_, gx, gy, sx, sy, total)
         out[k] = np.log(total[1]) - total[0] + scale if total[1] > 0.0 else -np.inf
+
+
+@kernel
+def _line_span(z, anchor, sites, stretch, wx, wy):
+    """The (low, high) of t where anchor + t w is nearest to site z; low >= high if nowhere.
+
+    A line that runs along the boundary of two regions is a tie all the way: it belongs to the lower index. Cells' proportions are
+    floats, so "along" and "on" mean within rounding, as in the sampler's search tree.
+    """
+    sx, sy = sites[anchor, 0] - sites[z, 0], sites[anchor, 1] - sites[z, 1]
+    low, high = -np.inf, np.inf
+    for b in range(sites.shape[0]):
+        if b == z:
+            continue
+        ex, ey = sites[b, 0] - sites[z, 0], sites[b, 1] - sites[z, 1]
+        slope = ex * wx + stretch * ey * wy
+        if abs(slope) <= _TIE * (abs(ex * wx) + abs(stretch * ey * wy)):
+            slope = 0.0
+        square = 0.5 * (ex * ex + stretch * ey * ey)
+        room = square - (ex * sx + stretch * ey * sy)
+        if abs(room) <= _TIE * (square + abs(ex * sx) + abs(stretch * ey * sy)):
+            room = 0.0
+        if slope > 0.0:
+            high = min(high, room / slope)
+        elif slope < 0.0:
+            low = max(low, room / slope)
+        elif room < 0.0 or (room == 0.0 and b < z):
+            return 0.0, 0.0
+    if high - low <= _TIE * max(abs(low), abs(high), 1.0) and high < np.inf and low > -np.inf:
+        return 0.0, 0.0  # the line only touches a corner of the region
+    return low, high
 
 
 @kernel
 def _linear(z, sources, sites, stretch, wx, wy, epsilon, out):
     """out[s] = ln Pr(z|s) for each source s: K the segment +-w, so the noise is w times a Laplace(1/eps) number.
 
-    A line that runs along the boundary of two regions is a tie all the way: it belongs to the lower index.
+    All sites on one line along w use the spans of the first of them, so that what is a tie for one is a tie for all.
     """
     for k in range(sources.shape[0]):
         s = sources[k]
-        sx, sy = sites[s, 0] - sites[z, 0], sites[s, 1] - sites[z, 1]
-        low, high = -np.inf, np.inf
-        for b in range(sites.shape[0]):
-            if b == z:
-                continue
-            ex, ey = sites[b, 0] - sites[z, 0], sites[b, 1] - sites[z, 1]
-            slope = ex * wx + stretch * ey * wy
-            room = 0.5 * (ex * ex + stretch * ey * ey) - (ex * sx + stretch * ey * sy)
-            if slope > 0.0:
-                high = min(high, room / slope)
-            elif slope < 0.0:
-                low = max(low, room / slope)
-            elif room < 0.0 or (room == 0.0 and b < z):
-                high = -np.inf
-            if low >= high:
-                break
+        side = sites[s, 0] * wy - sites[s, 1] * wx
+        anchor = 0
+        while sites[anchor, 0] * wy - sites[anchor, 1] * wx != side:
+            anchor += 1
+        low, high = _line_span(z, anchor, sites, stretch, wx, wy)
         if low >= high:
             out[k] = -np.inf
-        elif low < 0.0 < high:
+            continue
+        ahead = (sites[s, 0] - sites[anchor, 0]) / wx if abs(wx) >= abs(wy) else (sites[s, 1] - sites[anchor, 1]) / wy
+        low, high = low - ahead, high - ahead
+        if low < 0.0 < high:
             out[k] = np.log(0.5 * (-np.expm1(epsilon * low) - np.expm1(-epsilon * high)))
         else:
             start, end = min(abs(low), abs(high)), max(abs(low), abs(high))

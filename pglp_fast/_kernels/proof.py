@@ -35,12 +35,17 @@ def check_tables(
         fault[w] = FINE
         for s in range(k):
             at = offset[shape] + s * columns
+            for c in range(at, at + columns):
+                if not 0 <= alias[c] < columns:
+                    fault[w] = FOREIGN_OUTPUT
+            if fault[w] != FINE:
+                break
             read_alias(cut[at : at + columns], alias[at : at + columns], bits[shape], wide)
             W[s] = wide[:k]
             if np.any(wide[k:] > np.uint64(0)):
                 fault[w] = FOREIGN_OUTPUT
         pairs = local_pairs(members[a:b], indptr, indices, address)
-        if not check(W, lead[a:b], pairs, numerator, shift, worst[w]):
+        if fault[w] == FINE and not check(W, lead[a:b], pairs, numerator, shift, worst[w]):
             fault[w] = RATIO
 
 

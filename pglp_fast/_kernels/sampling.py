@@ -55,7 +55,7 @@ def release_table(key, users, times, cells, start, stop, address, starts, member
 @kernel
 def _unit(word):
     """A number in (0, 1): the middle of one of 2**53 equal steps."""
-    return (np.float64(word >> np.uint64(11)) + 0.5) * _TO_UNIT
+    return min((np.float64(word >> np.uint64(11)) + 0.5) * _TO_UNIT, 1.0 - _TO_UNIT)
 
 
 @kernel

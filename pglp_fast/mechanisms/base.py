@@ -58,7 +58,7 @@ class Mechanism(ABC):
             raise InvalidDomain(
                 f"domain must be a Domain, got {type(domain).__name__}: make one with pf.Domain(locations, cells)"
             )
-        self.epsilon = check.positive(epsilon, "epsilon")
+        self.epsilon = check.epsilon(epsilon)
         self.calibration = check.choice(calibration, "calibration", CALIBRATIONS)
         self.sampler = check.choice(sampler, "sampler", SAMPLERS)
         self.domain = domain
