@@ -1,0 +1,104 @@
+"""The command line, the demo and the pictures, as a newcomer meets them."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib
+import numba
+import numpy as np
+import pytest
+
+import pglp_fast as pf
+from pglp_fast import cli, plot, synthetic
+
+matplotlib.use("Agg")
+ROOT = Path(__file__).parent.parent
+
+compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="large input")
+
+
+def png_size(path):
+    header = path.read_bytes()[:24]
+    assert header[:8] == b"\x89PNG\r\n\x1a\n"
+    return int.from_bytes(header[16:20], "big"), int.from_bytes(header[20:24], "big")
+
+
+@compiled
+def test_demo_prints_a_table_and_draws_a_picture(tmp_path, capsys):
+    assert cli.main(["demo", "--out", str(tmp_path), "--people", "20000"]) == 0
+    out = capsys.readouterr().out
+    rows = re.findall(r"^(G_\w+)\s+(P-P?I?LM|P-PIM)((?:\s+\d\.\d{3}){4})\s+yes$", out, re.M)
+    assert len(rows) == 8
+    errors = {(policy, mechanism): [float(v) for v in values.split()] for policy, mechanism, values in rows}
+    for policy in ("G_k9", "G_k16", "G_k25"):
+        assert errors[policy, "P-PIM"] == sorted(errors[policy, "P-PIM"], reverse=True)  # less noise at larger epsilon
+        assert errors[policy, "P-PIM"][-1] < errors[policy, "P-LM"][-1]
+    assert png_size(tmp_path / "demo.png")[0] > 1000
+
+
+def test_errors_are_one_line(capsys):
+    assert cli.main(["demo", "--seed", "-1", "--people", "10"]) == 1
+    assert capsys.readouterr().err == "pglp-fast: rng must be an integer at least 0, got -1\n"
+
+
+def test_help_and_version_come_without_compiling():
+    run = [sys.executable, "-m", "pglp_fast.cli"]
+    help_text = subprocess.run([*run, "--help"], capture_output=True, text=True, check=True).stdout
+    assert "demo" in help_text
+    assert "warmup" in help_text
+    version = subprocess.run([*run, "--version"], capture_output=True, text=True, check=True).stdout
+    assert version == f"pglp-fast {pf.__version__}\n"
+
+
+@compiled
+def test_warmup_compiles(capsys):
+    assert cli.main(["warmup"]) == 0
+    assert "compiled and cached" in capsys.readouterr().out
+
+
+def test_the_city_is_the_same_every_time():
+    a, b = synthetic.synthetic_city(), synthetic.synthetic_city()
+    assert (a.density == b.density).all()
+    assert a.density.sum() == pytest.approx(1)
+    assert a.density.min() == 0  # the river
+    assert set(np.unique(a.categories)) == {-1, 0, 1, 2, 3, 4}
+    assert (a.density[a.people(1000)] > 0).all()
+
+
+def test_pictures_take_an_ax_and_return_it():
+    plt = plot.pyplot()
+    g = pf.Grid(6, 6, cell_km=0.5)
+    G, C = pf.blocks(g, 3), pf.Domain(g, [0, 1, 8, 20, 35])
+    _, ax = plt.subplots()
+    assert plot.exposure(G, C, ax=ax) is ax
+    labels = {t.get_text() for t in ax.get_legend().get_texts()}
+    assert {"edge lost", "edge of $G^C$", "edge added", "excluded", "in the domain"} <= labels
+    assert plot.exposure(G, C, calibration="component").get_xlabel() == "east (km)"
+    assert plot.heat(g, np.arange(36.0), label="x").get_aspect() == 1
+    assert plot.releases(pf.PPIM(G, epsilon=1.0), 7, 20).get_legend_handles_labels()[1][0] == "released"
+    curves = plot.error_curves((0.5, 1.0), {("G", "P-LM"): (2.0, 1.0), ("G", "P-PIM"): (1.5, 0.9)})
+    assert curves.get_ylabel() == "mean error (km)"
+    plt.close("all")
+    with pytest.raises(pf.TooLarge, match="edges would be a blot"):
+        plot.exposure(pf.complete(pf.Grid(20, 20)), pf.Domain(pf.Grid(20, 20), [0]))
+
+
+def test_the_readme_speaks_of_what_is_there():
+    """Its two commands, its links, and its Python, which runs."""
+    text = (ROOT / "README.md").read_text()
+    assert re.search(r'^pip install "\.\[cli\]" && pglp-fast demo$', text, re.M)
+    assert re.search(r'^pip install -e "\.\[test\]" && pytest$', text, re.M)
+    for link in re.findall(r"\]\(([^)#:]+)\)", text):
+        assert (ROOT / link).exists(), link
+
+
+@compiled
+@pytest.mark.parametrize("page", ["README.md", "docs/exposure.md", "docs/traces.md"])
+def test_the_examples_in_the_docs_run(page):
+    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
+    assert blocks
+    for block in blocks:
+        exec(compile(block, page, "exec"), {})
+    plot.pyplot().close("all")
