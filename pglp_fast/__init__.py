@@ -29,8 +29,9 @@ from .mechanisms import PLM, PPIM, Mechanism
 from .mobility import MobilityModel
 from .policy import PolicyGraph, blocks, categories, complete, neighbours8
 from .sensitivity import SensitivityHull, sensitivity_hull
+from .stream import Stream, TraceResult
 from .threads import get_num_threads, set_num_threads
-from .traces import StepResult, Stream, TraceReleaser, TraceResult
+from .traces import TraceReleaser
 
 __all__ = [
     "PLM",
@@ -54,7 +55,6 @@ __all__ = [
     "Repair",
     "Repairs",
     "SensitivityHull",
-    "StepResult",
     "Stream",
     "TooLarge",
     "TraceReleaser",

@@ -98,6 +98,27 @@ def clique_points(lattice, cells, after, p):
 
 
 @kernel
+def difference(policy, i, j):
+    """f(j) - f(i) on the lattice."""
+    lattice = policy.lattice
+    return np.int64(lattice[j, 0]) - np.int64(lattice[i, 0]), np.int64(lattice[j, 1]) - np.int64(lattice[i, 1])
+
+
+@kernel
+def grow_by_edges(K, policy, domain, p):
+    """K with the differences of the clique that place p heads, and of its extra edges to higher locations of the domain."""
+    i, c = domain.cells[p], domain.own[p]
+    if c >= 0 and domain.head[c] == p and domain.after[p] >= 0:
+        K = grow_by_clique(K, clique_points(policy.lattice, domain.cells, domain.after, p)[0])
+    for e in range(policy.indptr[i], policy.indptr[i + 1]):
+        j = policy.indices[e]
+        if j > i and test1(domain.words, j):
+            x, y = difference(policy, i, j)
+            K = grow(K, x, y)
+    return K
+
+
+@kernel
 def clique_extents(lattice, cliques, n_cliques):
     """(width, height) of the box of each clique."""
     low, high = np.full((n_cliques, 2), 2**30, np.int32), np.full((n_cliques, 2), -1, np.int32)

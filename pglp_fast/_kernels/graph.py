@@ -51,7 +51,7 @@ def relabel(labels, alone, out):
 
 
 @kernel
-def _root(parent, i):
+def find_root(parent, i):
     while parent[i] != i:
         parent[i] = parent[parent[i]]
         i = parent[i]
@@ -74,14 +74,14 @@ def components(cliques, n_cliques, indptr, indices, out):
     for i in range(n):
         for e in range(indptr[i], indptr[i + 1]):
             if indices[e] > i:
-                a, b = _root(parent, i), _root(parent, indices[e])
+                a, b = find_root(parent, i), find_root(parent, indices[e])
                 if a < b:
                     parent[b] = a
                 elif b < a:
                     parent[a] = b
     count = 0
     for i in range(n):  # a root is the lowest of its component, so it is met first
-        root = _root(parent, i)
+        root = find_root(parent, i)
         if root == i:
             out[i] = count
             count += 1

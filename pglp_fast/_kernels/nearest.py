@@ -10,7 +10,7 @@ from .jit import kernel
 
 LEAF = 8
 DEPTH = 64
-_TIE = 1e-13
+TIE = 1e-13
 
 
 @kernel
@@ -85,7 +85,7 @@ def nearest_site(sites, order, boxes, stretch, x, y, stack):
     while depth > 0:
         depth -= 1
         v, lo, hi = stack[depth, 0], stack[depth, 1], stack[depth, 2]
-        if _box_distance(boxes[v], x, y, stretch) > best_d * (1.0 + _TIE):
+        if _box_distance(boxes[v], x, y, stretch) > best_d * (1.0 + TIE):
             continue
         while v < leaves:
             mid = (lo + hi) >> 1
@@ -101,7 +101,7 @@ def nearest_site(sites, order, boxes, stretch, x, y, stack):
             i = order[k]
             dx, dy = sites[i, 0] - x, sites[i, 1] - y
             d = dx * dx + stretch * dy * dy
-            if d < best_d * (1.0 - _TIE) or (d <= best_d * (1.0 + _TIE) and i < best):
+            if d < best_d * (1.0 - TIE) or (d <= best_d * (1.0 + TIE) and i < best):
                 best, best_d = i, min(d, best_d)
     return best
 

@@ -11,10 +11,11 @@ from collections import namedtuple
 import numpy as np
 
 from .bits import first_in_span, test1
-from .bodies import area_with, error_of, error_with, grow, grow_by_clique, make_body, perpendicular_reach
+from .bodies import area_with, error_of, error_with, grow, make_body, perpendicular_reach
 from .exposure import (
-    clique_points,
+    difference,
     domain_hull,
+    grow_by_edges,
     list_disconnected,
     make_neighbourhood,
     make_view,
@@ -23,6 +24,7 @@ from .exposure import (
     unthread,
     with_hull,
 )
+from .graph import find_root
 from .jit import kernel
 from .rows import append_rows
 
@@ -40,16 +42,8 @@ NOBODY = Candidate(-1, 0, 0.0, 0.0, 0.0)
 
 
 @kernel
-def _root(parent, p):
-    while parent[p] != p:
-        parent[p] = parent[parent[p]]
-        p = parent[p]
-    return p
-
-
-@kernel
 def _join(parent, p, q):
-    a, b = _root(parent, p), _root(parent, q)
+    a, b = find_root(parent, p), find_root(parent, q)
     parent[max(a, b)] = min(a, b)
 
 
@@ -66,7 +60,7 @@ def _components(policy, domain, of):
             if policy.indices[e] > i and test1(domain.words, policy.indices[e]):
                 _join(of, p, domain.place[policy.indices[e]])
     for p in range(of.shape[0]):
-        of[p] = _root(of, p)
+        of[p] = find_root(of, p)
 
 
 @kernel
@@ -103,26 +97,12 @@ def _set_body(bodies, b, polygon, policy, strategy):
 
 
 @kernel
-def _difference(policy, i, j):
-    lattice = policy.lattice
-    return np.int64(lattice[j, 0]) - np.int64(lattice[i, 0]), np.int64(lattice[j, 1]) - np.int64(lattice[i, 1])
-
-
-@kernel
 def _component_hull(policy, domain, first, after):
     """Sensitivity hull of one component of G^C, its places linked from ``first`` on."""
     K = np.zeros((1, 2), np.int64)
-    lattice, cells = policy.lattice, domain.cells
     p = first
     while p >= 0:
-        i = cells[p]
-        c = domain.own[p]
-        if c >= 0 and domain.head[c] == p and domain.after[p] >= 0:
-            K = grow_by_clique(K, clique_points(lattice, cells, domain.after, p)[0])
-        for e in range(policy.indptr[i], policy.indptr[i + 1]):
-            j = policy.indices[e]
-            if j > i and test1(domain.words, j):
-                K = grow(K, *_difference(policy, i, j))
+        K = grow_by_edges(K, policy, domain, p)
         p = after[p]
     return K
 
@@ -317,7 +297,7 @@ def repair_domain(policy, domain, strategy, calibration, added, exposed):
             found[0] = q
             bodies = _ensure_bodies(bodies, policy, domain, found, 1, strategy)
             b = bodies.of[q]
-            x, y = _difference(policy, i, cells[q])
+            x, y = difference(policy, i, cells[q])
             old = bodies.vertices[bodies.start[b] : bodies.start[b] + bodies.length[b], :2].copy()
             K_new = grow(old, x, y)
             bodies = _set_body(bodies, b, K_new, policy, strategy)

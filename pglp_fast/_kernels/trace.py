@@ -10,20 +10,18 @@ from collections import namedtuple
 
 import numpy as np
 
-from .bits import first_in_span, last_in_span, set1, test1
-from .bodies import grow, grow_by_clique
+from .bits import set1, test1
 from .chacha import CHUNK, GEOMETRIC, LANES, draw
 from .emission import log_column
-from .exposure import View, clique_points, domain_hull, thread, unthread
-from .hmm import clear_cells, forward, most_likely, normalise, reach
+from .hmm import clear_cells, forward, normalise, reach
 from .hull import cross
 from .jit import kernel
 from .knorm import cone_weights, diamond
-from .nearest import round_down
-from .patterns import MAX_CELLS, describe, recall, remember
-from .repair import COMPONENT, repair_domain
+from .local import component_hull, component_of, discard, prepare, was_added
+from .repair import COMPONENT
 from .rows import append_rows
 from .sampling import noise
+from .snap import nearest_in_domain, nearest_member
 from .weights import build_alias, column_bits
 
 PPIM, PLM = 0, 1
@@ -32,159 +30,6 @@ NOT_STARTED, OWN = -1, -2  # kinds of belief and of ledger; a number >= 0 is the
 # beliefs: of user u the shared prior ``kind[u]``, or cells[start[u]:start[u+1]] where kind is OWN; the same for what
 # the ledger keeps
 Ragged = namedtuple("Ragged", "kind start cells values")
-Settings = namedtuple("Settings", "epsilon mechanism calibration strategy delta exact")
-Scratch = namedtuple("Scratch", "words head place sums flagged patterns key")
-# a domain ready to be released from: the repaired graph's edges threaded through it, the hull of all (graph calibration), and
-# (disconnected, isolated, added, exposed)
-Local = namedtuple("Local", "domain logs added first after K counts")
-
-
-@kernel
-def nearest_in_domain(policy, cells, words, x, y):
-    """The location of a domain nearest to (x, y), lattice units, ties to the lower index.
-
-    On a grid rows are searched outward, each by its nearest bits to the left and to the right; elsewhere all cells are looked at.
-    """
-    lattice, stretch, rows, cols = policy.lattice, policy.stretch, policy.rows, policy.cols
-    best, best_d = np.int64(-1), np.inf
-    if rows == 0:
-        for cell in cells:
-            dx, dy = lattice[cell, 0] - x, lattice[cell, 1] - y
-            d = dx * dx + stretch * dy * dy
-            if d < best_d * (1.0 - 1e-13) or (d <= best_d * (1.0 + 1e-13) and cell < best):
-                best, best_d = np.int64(cell), min(d, best_d)
-        return best
-    middle = np.int64(min(max(round_down(y), 0.0), rows - 1.0))
-    col = np.int64(min(max(round_down(x), 0.0), cols - 1.0))
-    for step in range(rows):
-        if middle - step < 0 and middle + step >= rows:
-            break
-        off = abs(y - middle)  # rows further out are at least this far: past the map's edge all of them lie on one side
-        least = max(step - off, 0.0) if 0.0 <= y <= rows - 1.0 else step + off
-        if stretch * least * least > best_d * (1.0 + 1e-13):
-            break
-        for side in range(2 if step > 0 else 1):
-            row = middle - step if side == 0 else middle + step
-            if row < 0 or row >= rows:
-                continue
-            left = last_in_span(words, row * cols, row * cols + col + 1)
-            right = first_in_span(words, row * cols + col + 1, (row + 1) * cols)
-            for cell in (left, right):
-                if cell >= 0:
-                    dx, dy = cell - row * cols - x, row - y
-                    d = dx * dx + stretch * dy * dy
-                    if d < best_d * (1.0 - 1e-13) or (d <= best_d * (1.0 + 1e-13) and cell < best):
-                        best, best_d = np.int64(cell), min(d, best_d)
-    return best
-
-
-@kernel
-def _nearest_member(lattice, members, stretch, x, y):
-    """Place in ``members``, ascending locations, of the one nearest to (x, y); ties to the lower index."""
-    best, best_d = 0, np.inf
-    for k in range(members.shape[0]):
-        dx, dy = lattice[members[k], 0] - x, lattice[members[k], 1] - y
-        d = dx * dx + stretch * dy * dy
-        if d < best_d * (1.0 - 1e-13):
-            best, best_d = k, d
-    return best
-
-
-@kernel
-def _link_added(domain, added, n_added, first, after):
-    """Thread the added edges through the domain's places: edge 2e is listed at its first end, 2e + 1 at its second."""
-    for p in range(first.shape[0]):
-        first[p] = -1
-    for e in range(n_added):
-        for end in range(2):
-            p = domain.place[added[e, end]]
-            after[2 * e + end] = first[p]
-            first[p] = 2 * e + end
-
-
-@kernel
-def _component_of(policy, domain, added, first, after, p):
-    """Places of p's component in the repaired graph, ascending. A breadth-first walk, O(component)."""
-    seen = domain.spare  # 0, and 1 where reached; left all 0
-    queue = np.empty(64, np.int32)
-    queue[0] = p
-    seen[p] = 1
-    head, tail = 0, 1
-    while head < tail:
-        q = queue[head]
-        head += 1
-        i = domain.cells[q]
-        c = domain.own[q]
-        if c >= 0:
-            r = domain.head[c]
-            while r >= 0:
-                if seen[r] == 0:
-                    seen[r] = 1
-                    queue, tail = _push(queue, tail, r)
-                r = domain.after[r]
-        for e in range(policy.indptr[i], policy.indptr[i + 1]):
-            j = policy.indices[e]
-            if test1(domain.words, j):
-                r = domain.place[j]
-                if seen[r] == 0:
-                    seen[r] = 1
-                    queue, tail = _push(queue, tail, r)
-        e = first[q]
-        while e >= 0:
-            r = domain.place[added[e >> 1, 1 - (e & 1)]]
-            if seen[r] == 0:
-                seen[r] = 1
-                queue, tail = _push(queue, tail, r)
-            e = after[e]
-    for k in range(tail):
-        seen[queue[k]] = 0
-    return np.sort(queue[:tail])
-
-
-@kernel
-def _push(queue, tail, value):
-    if tail == queue.shape[0]:
-        larger = np.empty(2 * tail, np.int32)
-        for k in range(tail):
-            larger[k] = queue[k]
-        queue = larger
-    queue[tail] = value
-    return queue, tail + 1
-
-
-@kernel
-def _component_hull(policy, domain, added, first, after, places):
-    """Sensitivity hull of a component of the repaired graph."""
-    lattice, cells = policy.lattice, domain.cells
-    K = np.zeros((1, 2), np.int64)
-    for p in places:
-        i = cells[p]
-        c = domain.own[p]
-        if c >= 0 and domain.head[c] == p and domain.after[p] >= 0:
-            K = grow_by_clique(K, clique_points(lattice, cells, domain.after, p)[0])
-        for e in range(policy.indptr[i], policy.indptr[i + 1]):
-            j = policy.indices[e]
-            if j > i and test1(domain.words, j):
-                K = grow(K, np.int64(lattice[j, 0]) - np.int64(lattice[i, 0]), np.int64(lattice[j, 1]) - np.int64(lattice[i, 1]))
-        e = first[p]
-        while e >= 0:
-            if e & 1 == 0:
-                j = added[e >> 1, 1]
-                x = np.int64(lattice[j, 0]) - np.int64(lattice[i, 0])
-                K = grow(K, x, np.int64(lattice[j, 1]) - np.int64(lattice[i, 1]))
-            e = after[e]
-    return K
-
-
-@kernel
-def _graph_hull(policy, domain, added, n_added):
-    """Sensitivity hull of the whole repaired graph."""
-    K = domain_hull(policy, domain)
-    lattice = policy.lattice
-    for e in range(n_added):
-        i, j = added[e, 0], added[e, 1]
-        K = grow(K, np.int64(lattice[j, 0]) - np.int64(lattice[i, 0]), np.int64(lattice[j, 1]) - np.int64(lattice[i, 1]))
-    return K
 
 
 @kernel
@@ -253,67 +98,12 @@ def _before(chain, scratch, beliefs, priors, u):
 
 
 @kernel
-def _repair(policy, settings, scratch, domain):
-    """(added edges, counts) of a domain, which is left threaded; from memory where its pattern was met before."""
-    n = domain.cells.shape[0]
-    added, exposed = np.empty((n, 2), np.int32), np.empty((1, 1), np.int32)
-    counts = np.zeros(4, np.int64)
-    slot = -1
-    if n <= MAX_CELLS:
-        thread(policy, domain)
-        slot = describe(policy, domain, scratch.key)
-        if slot >= 0 and recall(scratch.patterns, slot, scratch.key, n, domain.cells, added, counts):
-            return added, counts
-        unthread(domain)
-    counts[2], counts[3], counts[0], counts[1] = repair_domain(
-        policy, domain, settings.strategy, settings.calibration, added, exposed
-    )
-    thread(policy, domain)
-    if slot >= 0:
-        remember(scratch.patterns, slot, scratch.key, n, domain.place, added, counts)
-    return added, counts
-
-
-@kernel
-def _prepare(policy, settings, scratch, cells, logs):
-    """Detect, repair and thread the domain of a belief, which ``scratch.words`` already holds; delta cuts it first."""
-    if settings.delta > 0.0:
-        kept = most_likely(logs, settings.delta)
-        clear_cells(scratch.words, cells, cells.shape[0])
-        cells, logs = cells[kept], logs[kept]
-        for cell in cells:
-            set1(scratch.words, cell)
-    n = cells.shape[0]
-    own, linked, spare = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
-    view = View(cells, scratch.words, own, linked, spare, scratch.head, scratch.place)
-    for p in range(n):
-        scratch.place[cells[p]] = p
-    added, counts = _repair(policy, settings, scratch, view)
-    n_added = counts[2]
-    for p in range(n):
-        spare[p] = 0
-    first, after = np.empty(n, np.int32), np.empty(2 * n_added, np.int32)
-    _link_added(view, added, n_added, first, after)
-    K = np.zeros((1, 2), np.int64)
-    if settings.calibration != COMPONENT:
-        K = _graph_hull(policy, view, added, n_added)
-    return Local(view, logs, added[:n_added], first, after, K, counts)
-
-
-@kernel
-def _discard(scratch, local):
-    """Leave the scratch space as it was."""
-    unthread(local.domain)
-    clear_cells(scratch.words, local.domain.cells, local.domain.cells.shape[0])
-
-
-@kernel
 def _release(policy, settings, local, s, words):
     """Release from location s of the domain: (released cell, cells of the new belief, their logarithms)."""
     view, lattice = local.domain, policy.lattice
     if settings.calibration == COMPONENT:
-        places = _component_of(policy, view, local.added, local.first, local.after, view.place[s])
-        K = _component_hull(policy, view, local.added, local.first, local.after, places)
+        places = component_of(policy, local, view.place[s])
+        K = component_hull(policy, local, places)
         members, logs = view.cells[places], local.logs[places]
     else:
         K, members, logs = local.K, view.cells, local.logs.copy()
@@ -323,7 +113,7 @@ def _release(policy, settings, local, s, words):
         dx, dy = _draw_noise(words, body, settings.epsilon)
         x, y = lattice[s, 0] + dx, lattice[s, 1] + dy
         if settings.calibration == COMPONENT:
-            z = np.int64(members[_nearest_member(lattice, members, policy.stretch, x, y)])
+            z = np.int64(members[nearest_member(lattice, members, policy.stretch, x, y)])
         else:
             z = nearest_in_domain(policy, members, view.words, x, y)
     likelihood = np.empty(members.shape[0])
@@ -340,19 +130,6 @@ def _release(policy, settings, local, s, words):
             n += 1
     normalise(new)
     return z, cells, new
-
-
-@kernel
-def _was_added(local, i, j):
-    """Whether edge (i, j) is among those that the repair added."""
-    if not test1(local.domain.words, i):
-        return False
-    e = local.first[local.domain.place[i]]
-    while e >= 0:
-        if local.added[e >> 1, 1 - (e & 1)] == j:
-            return True
-        e = local.after[e]
-    return False
 
 
 @kernel
@@ -386,7 +163,7 @@ def step_users(
     pool_kept, used_kept = np.empty((1024, 1), np.int32), 0
     pool_edges, used_edges = np.empty((64, 2), np.int32), 0
     empty = np.empty(0, np.int32)
-    local = _prepare(policy, settings, scratch, empty, np.empty(0))
+    local = prepare(policy, settings, scratch, empty, np.empty(0))
     shared = NOT_STARTED  # the prior that ``local`` is of
     for begin in range(start, stop, CHUNK):
         end = min(begin + CHUNK, stop)
@@ -404,7 +181,7 @@ def step_users(
                 continue  # not started: the prior is that of the first observation
             # -- what the adversary thinks before this release
             if kind < 0 or kind != shared:
-                _discard(scratch, local)
+                discard(scratch, local)
                 shared = kind
                 support, logs = _before(chain, scratch, beliefs, priors, u)
                 if cell < 0:  # missing: the prior moves on, nothing is released
@@ -414,9 +191,9 @@ def step_users(
                     pool_kept, used_kept = append_rows(pool_kept, used_kept, own_kept.reshape(-1, 1), own_kept.shape[0])
                     pool_edges, used_edges = append_rows(pool_edges, used_edges, own_edges, own_edges.shape[0])
                     clear_cells(scratch.words, support, support.shape[0])
-                    local = _prepare(policy, settings, scratch, empty, np.empty(0))
+                    local = prepare(policy, settings, scratch, empty, np.empty(0))
                     continue
-                local = _prepare(policy, settings, scratch, support, logs)
+                local = prepare(policy, settings, scratch, support, logs)
             # -- release
             view = local.domain
             counts[u, 0] = view.cells.shape[0]
@@ -452,11 +229,11 @@ def step_users(
                 pool_edges, used_edges = append_rows(pool_edges, used_edges, local.added, n)
             else:
                 for e in range(own_edges.shape[0]):
-                    if _was_added(local, own_edges[e, 0], own_edges[e, 1]):
+                    if was_added(local, own_edges[e, 0], own_edges[e, 1]):
                         pool_edges, used_edges = append_rows(pool_edges, used_edges, own_edges[e : e + 1], 1)
                         n += 1
             edge_length[u] = n
-    _discard(scratch, local)
+    discard(scratch, local)
     belief_cells, belief_logs = pool_cells[:used, 0].copy(), pool_logs[:used, 0].copy()
     return belief_cells, belief_logs, pool_kept[:used_kept, 0].copy(), pool_edges[:used_edges].copy()
 
@@ -465,7 +242,7 @@ def step_users(
 def look(policy, chain, settings, scratch, beliefs, priors, u):
     """(cells of C_t, added edges) of one user, made again from the belief before the step."""
     support, logs = _before(chain, scratch, beliefs, priors, u)
-    local = _prepare(policy, settings, scratch, support, logs)
+    local = prepare(policy, settings, scratch, support, logs)
     cells, added = local.domain.cells.copy(), local.added.copy()
-    _discard(scratch, local)
+    discard(scratch, local)
     return cells, added
