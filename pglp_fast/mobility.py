@@ -1,5 +1,6 @@
 """How people move: a Markov chain that the adversary knows (spec section 7)."""
 
+import hashlib
 import os
 from collections.abc import Sequence
 from typing import Any
@@ -185,7 +186,8 @@ class MobilityModel:
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the model to one file, atomically."""
         arrays = {f"{name}{k}": getattr(c, name) for k, c in enumerate(self.chains) for name in c._fields}
-        write_arrays(path, _KIND, arrays, {"periods": self.periods, "locations": self.locations.size})
+        facts = {"periods": self.periods, "locations": self.locations.size, "map": _map_digest(self.locations)}
+        write_arrays(path, _KIND, arrays, facts)
 
     @classmethod
     def load(cls, locations: Locations, path: str | os.PathLike[str]) -> "MobilityModel":
@@ -195,6 +197,8 @@ class MobilityModel:
             raise InvalidTransition(
                 f"{os.fspath(path)} is a model of {facts['locations']} locations, the map has {locations.size}"
             )
+        if facts["map"] != _map_digest(locations):
+            raise InvalidTransition(f"{os.fspath(path)} is a model of another map: give the map it was saved with")
         model = cls.__new__(cls)
         model.locations = locations
         model.chains = [hmm.Chain(*(arrays[f"{name}{k}"] for name in hmm.Chain._fields)) for k in range(facts["periods"])]
@@ -202,6 +206,12 @@ class MobilityModel:
 
     def __repr__(self) -> str:
         return f"MobilityModel({self.locations!r}, {sum(len(c.data) for c in self.chains)} moves, periods={self.periods})"
+
+
+def _map_digest(locations: Locations) -> str:
+    digest = hashlib.sha256(repr(locations.scale).encode())
+    digest.update(np.ascontiguousarray(locations.lattice).tobytes())
+    return digest.hexdigest()
 
 
 def _chain(csr: Any) -> hmm.Chain:
@@ -215,7 +225,7 @@ def _split(transitions: Any) -> list[Any]:
     import scipy.sparse
 
     if scipy.sparse.issparse(transitions):
-        return [scipy.sparse.csr_array(transitions)]
+        return [scipy.sparse.csr_array(transitions, copy=True)]  # tidied in place below
     array = transitions.tocoo() if hasattr(transitions, "tocoo") else transitions
     if hasattr(array, "coords") and hasattr(array, "todense"):  # the ``sparse`` package
         if array.ndim == 2:
@@ -264,6 +274,8 @@ def _validated(n: int, csr: Any, period: int | None, unseen: str) -> hmm.Chain:
 def _moves(locations: Locations, traces: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
     """(from, to, step) of every two observed cells in a row."""
     together = isinstance(traces, np.ndarray) and traces.ndim == 2
+    if not together and any(np.ndim(t) != 1 for t in traces):
+        raise InvalidTransition("traces must be an array (users, T) or a list of 1-d arrays: one trace is trace[None, :]")
     rows = [traces] if together else [np.asarray(t).reshape(1, -1) for t in traces]
     parts = []
     for k, row in enumerate(rows):
@@ -305,6 +317,8 @@ def _reversible(csr: Any) -> NDArray[np.float64] | None:
     from scipy.sparse import csgraph
 
     n = csr.shape[0]
+    if n == 1:
+        return np.ones(1)
     count, _ = csgraph.connected_components(csr, directed=True, connection="strong")
     if count != 1:
         return None
@@ -321,4 +335,8 @@ def _reversible(csr: Any) -> NDArray[np.float64] | None:
     pi /= pi.sum()
     flow = csr.multiply(pi[:, None]).tocsr()
     difference = abs(flow - flow.T)
-    return pi if difference.max() <= 1e-12 * flow.max() else None
+    if difference.max() > 1e-12 * flow.max():
+        return None
+    return np.asarray(
+        np.maximum(pi, np.nextafter(0.0, 1.0))
+    )  # every place of an irreducible chain is possible, whatever underflows

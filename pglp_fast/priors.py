@@ -33,6 +33,8 @@ def make_priors(model: MobilityModel, priors: Any, n: int) -> Priors:
         check.choice(priors, "priors", ("point",))
         rows = Ragged(np.empty(0, np.int64), np.arange(size + 1), np.arange(size, dtype=np.int32), np.zeros(size))
         return Priors(rows, np.zeros(n, np.int64), True)
+    if priors is not None and not scipy.sparse.issparse(priors) and np.ndim(priors) not in (1, 2):
+        raise InvalidTransition(f"priors must have shape ({n}, {size}) or ({size},), got {np.shape(priors)}")
     shared = priors is None or (not scipy.sparse.issparse(priors) and np.ndim(priors) == 1)
     if priors is None:
         priors = model.stationary()

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _validate as check
 from ._kernels import trace as kernels
 from .domain import Domain
-from .errors import InvalidTransition
+from .errors import InvalidParameter, InvalidTransition
 from .files import write_arrays
 from .ledger import Ledger
 from .policy import PolicyGraph
@@ -79,7 +79,10 @@ class Stream:
         return Ledger(r.graph, r.epsilon, self._releases, self._kept, self._priors, self._edges)
 
     def _check(self, u: int) -> int:
-        return check.whole(u, "u", 0, self.users - 1)
+        u = check.whole(u, "u", 0, self.users - 1)
+        if self._point and self._beliefs.kind[u] >= 0:
+            raise InvalidParameter(f"user {self.ids[u]} has not started: with priors='point' nothing is known until then")
+        return u
 
     def step(self, cells: ArrayLike, *, period: int | None = None) -> TraceResult:
         """Release one cell for each user (-1: missing) and move on to the next t. On any error, nothing has changed.
@@ -163,7 +166,7 @@ class Stream:
 
     def memory(self) -> int:
         """Bytes of state kept for all users together: beliefs, ledger cells and repaired edges."""
-        held = (self._beliefs, self._kept, self._edges)
+        held = (self._beliefs, self._last[0], self._kept, self._edges)
         return int(sum(a.nbytes for ragged in held for a in ragged) + self._releases.nbytes + self.ids.nbytes)
 
     # -- keeping

@@ -238,6 +238,8 @@ def _span_masks(spans):
     """Each row's span as bits from its first column on, the middle location left out; empty if a span is wider than a word."""
     top = spans.shape[0] >> 1
     masks = np.zeros(spans.shape[0], np.uint64)
+    if spans.shape[0] == 0:  # not a grid
+        return masks
     for y in range(spans.shape[0]):
         width = spans[y, 1] - spans[y, 0] + 1
         if width > 64:

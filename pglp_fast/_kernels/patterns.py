@@ -46,7 +46,7 @@ def describe(policy, domain, key):
         x, y = lattice[i, 0] - x0, lattice[i, 1] - y0
         if abs(x) > 32767 or abs(y) > 32767 or policy.indptr[i] != policy.indptr[i + 1]:
             return -1
-        last = domain.head[domain.own[p]] if domain.own[p] >= 0 else -1
+        last = np.int64(domain.head[domain.own[p]] if domain.own[p] >= 0 else -1)
         key[p, 0], key[p, 1], key[p, 2] = x, y, last
         h = mix(mix(mix(h, x), y), last)
     return np.int64(h & np.uint64(SLOTS - 1))

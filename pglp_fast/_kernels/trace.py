@@ -91,7 +91,7 @@ def _before(chain, scratch, beliefs, priors, u):
             set1(scratch.words, c)
         return priors.cells[first:last], priors.values[first:last]
     cells, logs = beliefs.cells[beliefs.start[u] : beliefs.start[u + 1]], beliefs.values[beliefs.start[u] : beliefs.start[u + 1]]
-    room = min(reach(chain, cells), scratch.place.shape[0])
+    room = min(reach(chain, cells) + 1, scratch.place.shape[0])  # one more: the dense step writes before it knows
     support, moved = np.empty(room, np.int32), np.empty(room)
     n = forward(chain, cells, logs, scratch.words, scratch.sums, scratch.flagged, support, moved)
     return support[:n], moved[:n]

@@ -1,9 +1,13 @@
 """Running times as ratios within one run: machines differ and are noisy, ratios say something."""
 
+import hashlib
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+
+import pglp_fast as pf
 
 
 def _seconds(call: Callable[[], object]) -> float:
@@ -25,3 +29,24 @@ def ratio(benchmark):
         return value
 
     return measure
+
+
+@pytest.fixture
+def two_cores():
+    """Two threads, and a machine on which two threads that share nothing (hashing, outside the interpreter's lock) run side by side."""
+    data = bytes(1 << 25)
+
+    def hashing(_):
+        return hashlib.sha256(data).digest()
+
+    before = pf.get_num_threads()
+    if before < 2:
+        pytest.skip("one core")
+    with ThreadPoolExecutor(2) as pool:
+        one = min(_seconds(lambda: hashing(0)) for _ in range(5))
+        two = min(_seconds(lambda: list(pool.map(hashing, (0, 1)))) for _ in range(5))
+    if two > 1.3 * one:
+        pytest.skip(f"somebody else is using the cores: two threads take {two / one:.1f} times as long as one")
+    pf.set_num_threads(2)
+    yield
+    pf.set_num_threads(before)

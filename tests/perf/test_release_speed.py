@@ -39,10 +39,8 @@ def test_table_release_beats_drawing_the_raw_noise(city, ratio, threads):
     assert ratio(lambda: m.release(cells), laplace) <= 1.0
 
 
-def test_two_threads_are_faster_than_one(city, ratio, threads):
+def test_two_threads_are_faster_than_one(city, ratio, threads, two_cores):
     m, cells = city
-    if pf.get_num_threads() < 2:
-        pytest.skip("one core")
 
     def release(n):
         threads(n)

@@ -53,11 +53,11 @@ def test_forward_of_one_distribution():
     assert dense / scipy <= 1.2
 
 
-def test_forward_of_a_batch_is_as_fast_as_scipy(ratio):
+def test_forward_of_a_batch_is_as_fast_as_scipy(ratio, two_cores):
     grid, model = city(300)
     matrix = model.matrix()
     P = np.random.default_rng(0).random((64, grid.size))
-    assert ratio(lambda: model.forward(P), lambda: P @ matrix) <= 1.0 if pf.get_num_threads() > 1 else 1.2
+    assert ratio(lambda: model.forward(P), lambda: P @ matrix) <= 1.0
 
 
 @pytest.mark.parametrize("likelihood", ["density", "exact"])

@@ -1,0 +1,520 @@
+"""Mobility models: what they take, what they learn, and how they move distributions on."""
+
+from itertools import pairwise
+
+import numba
+import numpy as np
+import pytest
+import scipy.sparse
+import sparse
+
+import pglp_fast as pf
+from pglp_fast.errors import InvalidLocation, InvalidParameter, InvalidState, InvalidTransition
+
+heavy = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="large input")
+
+
+def transitions(n, seed=0, moves=3.0):
+    rng = np.random.default_rng(seed)
+    A = (rng.random((n, n)) < moves / n) * rng.random((n, n)) + np.diag(rng.random(n) + 0.01)
+    return A / A.sum(axis=1, keepdims=True)
+
+
+def dense(M, period=0):
+    return M.matrix(period).toarray()
+
+
+# What transitions may be
+
+
+@pytest.mark.parametrize("form", ["csr", "csc", "coo", "lil", "dok", "bsr", "dia"])
+@pytest.mark.parametrize("kind", [scipy.sparse.coo_array, scipy.sparse.coo_matrix])
+def test_scipy_formats(form, kind):
+    A = transitions(6)
+    M = pf.MobilityModel(pf.Grid(2, 3), kind(A).asformat(form))
+    assert dense(M).tolist() == A.tolist()
+    assert M.periods == 1
+    assert M.matrix().has_sorted_indices
+
+
+def test_dense_and_lists():
+    g, A = pf.Grid(2, 3), transitions(6)
+    for given in (A, A.tolist(), np.asfortranarray(A), A[None]):
+        assert dense(pf.MobilityModel(g, given)).tolist() == A.tolist()
+    assert dense(pf.MobilityModel(g, np.eye(6, dtype=np.int64))).tolist() == np.eye(6).tolist()
+    assert dense(pf.MobilityModel(g, scipy.sparse.eye_array(6, dtype=np.int8))).tolist() == np.eye(6).tolist()
+    single = np.eye(6, dtype=np.float32)
+    assert dense(pf.MobilityModel(g, scipy.sparse.csr_array(single))).dtype == np.float64
+
+
+@pytest.mark.parametrize("kind", [sparse.COO, sparse.GCXS])
+def test_sparse_arrays(kind):
+    g = pf.Grid(2, 3)
+    A = np.stack([transitions(6, k) for k in range(4)])
+    M = pf.MobilityModel(g, kind.from_numpy(A))
+    assert M.periods == 4
+    for k in range(4):
+        assert dense(M, k).tolist() == A[k].tolist()
+    assert dense(pf.MobilityModel(g, kind.from_numpy(A[1]))).tolist() == A[1].tolist()
+    assert pf.MobilityModel(g, A).periods == 4
+    with pytest.raises(InvalidTransition, match="got 4 dimensions"):
+        pf.MobilityModel(g, kind.from_numpy(A[None]))
+
+
+def test_periods_of_a_matrix_are_checked():
+    M = pf.MobilityModel(pf.Grid(2, 3), np.stack([np.eye(6)] * 2))
+    for period in (2, -1, 0.5):
+        with pytest.raises(InvalidParameter, match="period must be an integer"):
+            M.matrix(period)
+        with pytest.raises(InvalidParameter, match="period must be an integer"):
+            M.forward(np.full(6, 1 / 6), period=period)
+        with pytest.raises(InvalidParameter, match="period must be an integer"):
+            M.forward_sparse([0], [1.0], period=period)
+
+
+def test_duplicates_add_up_and_zeros_are_no_moves():
+    g = pf.Grid(1, 3)
+    A = scipy.sparse.coo_array(([0.25, 0.25, 0.5, 0.0, 1, 1], ([0, 0, 0, 0, 1, 2], [2, 2, 0, 1, 1, 2])), shape=(3, 3))
+    M = pf.MobilityModel(g, A)
+    assert dense(M).tolist() == [[0.5, 0, 0.5], [0, 1, 0], [0, 0, 1]]
+    assert M.matrix().nnz == 4  # 0 -> 1 does not exist
+
+
+def test_tiny_entries_are_moves():
+    M = pf.MobilityModel(pf.Grid(1, 2), [[1.0, 5e-324], [0.0, 1.0]])
+    assert M.matrix().nnz == 3
+    cells, _ = M.forward_sparse([0], [1.0])
+    assert cells.tolist() == [0, 1]
+
+
+def test_given_matrix_is_left_alone():
+    g = pf.Grid(1, 3)
+    parts = np.array([0.5, 0.0, 0.5, 1.0, 1.0]), np.array([1, 2, 0, 1, 2]), np.array([0, 3, 4, 5])
+    A = scipy.sparse.csr_array(tuple(p.copy() for p in parts), shape=(3, 3))
+    M = pf.MobilityModel(g, A)
+    for given, was in zip((A.data, A.indices, A.indptr), parts, strict=True):
+        assert given.tolist() == was.tolist()
+    A.data[:] = 7
+    assert dense(M).tolist() == [[0.5, 0.5, 0], [0, 1, 0], [0, 0, 1]]
+
+
+def test_read_only_matrix():
+    """As out of a memory map: unsorted rows may not be sorted where they lie."""
+    A = scipy.sparse.csr_array((np.array([0.5, 0.5, 1.0, 1.0]), np.array([1, 0, 1, 2]), np.array([0, 2, 3, 4])), shape=(3, 3))
+    for array in (A.data, A.indices, A.indptr):
+        array.flags.writeable = False
+    assert dense(pf.MobilityModel(pf.Grid(1, 3), A))[0].tolist() == [0.5, 0.5, 0]
+
+
+def spoilt(row, col, value, n=4):
+    A = np.eye(n)
+    A[row, col] = value
+    return A
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (np.eye(3), "the matrix is 3 x 3, but there are 4 locations: it must be 4 x 4"),
+        (np.ones((4, 3)), "the matrix is 4 x 3"),
+        (np.eye(4)[0], "got 1 dimensions"),
+        (np.ones((1, 1, 4, 4)), "got 4 dimensions"),
+        (spoilt(2, 3, 0.5), "row 2 sums to 1.5, not 1: divide it by its sum"),
+        (spoilt(3, 3, 0.0), "row 3 sums to 0, not 1: give it an entry, or pass unseen='stay'"),
+        (spoilt(1, 2, -0.25), r"entry \(1, 2\) is -0.25: probabilities are finite and not negative"),
+        (spoilt(1, 2, np.nan), r"entry \(1, 2\) is nan"),
+        (spoilt(3, 0, np.inf), r"entry \(3, 0\) is inf"),
+        (np.stack([np.eye(4), spoilt(2, 3, 0.5)]), "row 2 of period 1 sums to 1.5"),
+        (np.stack([np.eye(4), spoilt(2, 3, -1.0)]), r"entry \(2, 3\) of period 1 is -1"),
+        (np.ones((2, 3, 3)), "the matrix of period 0 is 3 x 3"),
+    ],
+)
+def test_bad_transitions(given, message):
+    g = pf.Grid(2, 2)
+    with pytest.raises(InvalidTransition, match=message):
+        pf.MobilityModel(g, given)
+    if given.ndim == 2:
+        with pytest.raises(InvalidTransition, match=message):
+            pf.MobilityModel(g, scipy.sparse.coo_array(given))
+    if given.ndim in (2, 3):
+        with pytest.raises(InvalidTransition, match=message):
+            pf.MobilityModel(g, sparse.COO.from_numpy(given))
+
+
+def test_row_sums_within_rounding():
+    g = pf.Grid(2, 2)
+    pf.MobilityModel(g, spoilt(1, 1, 1 + 1e-10))
+    with pytest.raises(InvalidTransition, match="row 1 sums to"):
+        pf.MobilityModel(g, spoilt(1, 1, 1 + 1e-8))
+
+
+def test_unseen_rows():
+    g = pf.Grid(2, 2)
+    A = spoilt(3, 3, 0.0)
+    assert dense(pf.MobilityModel(g, A, unseen="stay")).tolist() == np.eye(4).tolist()
+    with pytest.raises(InvalidTransition, match="row 2 sums to"):  # seen, and wrong
+        pf.MobilityModel(g, A - 0.5 * spoilt(3, 3, 0.0) * (np.arange(4) == 2), unseen="stay")
+    with pytest.raises(InvalidParameter, match="unseen must be one of 'error', 'stay'"):
+        pf.MobilityModel(g, A, unseen="uniform")
+
+
+def test_repr():
+    assert "5 moves, periods=1" in repr(pf.MobilityModel(pf.Grid(2, 2), [[0.5, 0.5, 0, 0], *np.eye(4)[1:].tolist()]))
+
+
+# Learning
+
+
+def counted(n, traces, *, minimum_count=1, periods=1, extra=None, fallback=None):
+    """Literal counting, one dict for each period; rows without anything get ``fallback(s)``."""
+    out = np.zeros((periods, n, n))
+    for period in range(periods):
+        counts = {}
+        for trace in traces:
+            for t, (a, b) in enumerate(pairwise(trace)):
+                if a >= 0 and b >= 0 and t % periods == period:
+                    counts[a, b] = counts.get((a, b), 0) + 1
+        counts = {move: c for move, c in counts.items() if c >= minimum_count}
+        for s in range(n):
+            for b in extra(s) if extra else ():
+                counts[s, b] = counts.get((s, b), 0) + 1.0
+        for s in range(n):
+            row = {b: c for (a, b), c in counts.items() if a == s}
+            if not row:
+                row = dict.fromkeys(fallback(s) if fallback else [s], 1.0)
+            for b, c in row.items():
+                out[period, s, b] = c / sum(row.values())
+    return out
+
+
+def around(rows, cols):
+    def cells(s):
+        row, col = divmod(s, cols)
+        return [r * cols + c for r in range(rows) for c in range(cols) if abs(r - row) <= 1 and abs(c - col) <= 1]
+
+    return cells
+
+
+@pytest.mark.parametrize("minimum_count", [1, 2, 4])
+@pytest.mark.parametrize("periods", [1, 3])
+def test_fit_counts(minimum_count, periods):
+    rng = np.random.default_rng(minimum_count)
+    g = pf.Grid(3, 4)
+    traces = rng.integers(-1, 12, (30, 25))
+    expected = counted(12, traces.tolist(), minimum_count=minimum_count, periods=periods)
+    M = pf.MobilityModel.fit(g, traces, minimum_count=minimum_count, periods=periods)
+    assert M.periods == periods
+    for k in range(periods):
+        assert np.abs(dense(M, k) - expected[k]).max() < 1e-14
+        assert ((dense(M, k) > 0) == (expected[k] > 0)).all()  # no impossible move is made possible
+        assert M.matrix(k).nnz == (expected[k] > 0).sum()
+    ragged = [row[: rng.integers(0, 26)] for row in traces]
+    M = pf.MobilityModel.fit(g, ragged, minimum_count=minimum_count, periods=periods)
+    expected = counted(12, [r.tolist() for r in ragged], minimum_count=minimum_count, periods=periods)
+    for k in range(periods):
+        assert np.abs(dense(M, k) - expected[k]).max() < 1e-14
+
+
+def test_fit_takes_lists_and_any_integers():
+    g = pf.Grid(1, 4)
+    traces = [[0, 1, 1, -1, 2], [3, 3, 0, 1, 2]]
+    expected = dense(pf.MobilityModel.fit(g, np.array(traces)))
+    for given in (
+        traces,
+        tuple(traces),
+        [np.array(t, np.int8) for t in traces],
+        np.array(traces, np.int16),
+        np.asfortranarray(traces),
+    ):
+        assert dense(pf.MobilityModel.fit(g, given)).tolist() == expected.tolist()
+    assert expected[0].tolist() == [0, 1, 0, 0]
+    assert expected[1].tolist() == [0, 0.5, 0.5, 0]
+    assert expected[2].tolist() == [0, 0, 1, 0]  # 1, -1, 2 is no move, and 2 was never left: it stays
+    assert expected[3].tolist() == [0.5, 0, 0, 0.5]
+
+
+@pytest.mark.parametrize(
+    "given", [[], np.empty((0, 5), int), np.empty((3, 0), int), np.empty((3, 1), int) * 0, [[1], []], [[-1, -1]]]
+)
+def test_fit_of_nothing_stays(given):
+    assert dense(pf.MobilityModel.fit(pf.Grid(1, 3), given)).tolist() == np.eye(3).tolist()
+
+
+def test_fit_of_one_trace():
+    """One trace alone is a trace, or an error that says what to give; never a model that has learnt nothing."""
+    g = pf.Grid(1, 3)
+    try:
+        M = pf.MobilityModel.fit(g, np.array([0, 1, 2, 1]))
+    except ValueError as error:
+        assert "trace" in str(error)
+    else:
+        assert dense(M).tolist() == dense(pf.MobilityModel.fit(g, [[0, 1, 2, 1]])).tolist()
+
+
+def test_fit_with_smoothing_by_name():
+    g = pf.Grid(3, 4)
+    traces = np.random.default_rng(0).integers(-1, 12, (4, 10))
+    cells = around(3, 4)
+    M = pf.MobilityModel.fit(g, traces, smoothing="neighbours8")
+    assert np.abs(dense(M) - counted(12, traces.tolist(), extra=cells)[0]).max() < 1e-14
+    heavier = pf.MobilityModel.fit(g, traces, smoothing="neighbours8", pseudo_count=1e9)
+    for s in range(12):
+        assert dense(heavier)[s, cells(s)] == pytest.approx(1 / len(cells(s)), abs=1e-6)
+    # pseudo_count alone, without the name, does nothing
+    assert dense(pf.MobilityModel.fit(g, traces, pseudo_count=5)).tolist() == dense(pf.MobilityModel.fit(g, traces)).tolist()
+
+
+def test_fit_of_unseen_rows():
+    g = pf.Grid(3, 4)
+    traces = [[0, 1, 0, 5, 5, 0, 1]]
+    cells = around(3, 4)
+    stay = pf.MobilityModel.fit(g, traces)
+    assert np.abs(dense(stay) - counted(12, traces)[0]).max() < 1e-14
+    wander = pf.MobilityModel.fit(g, traces, unseen="neighbours8")
+    assert np.abs(dense(wander) - counted(12, traces, fallback=cells)[0]).max() < 1e-14
+    # a row whose moves were all too rare is unseen too
+    rare = pf.MobilityModel.fit(g, traces, minimum_count=2)
+    assert dense(rare)[5].tolist() == np.eye(12)[5].tolist()
+    assert dense(rare)[0].tolist() == np.eye(12)[1].tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"minimum_count": 0}, "minimum_count must be an integer at least 1"),
+        ({"unseen": "error"}, "unseen must be one of 'stay', 'neighbours8'"),
+        ({"smoothing": "laplace"}, "smoothing must be one of 'neighbours8'"),
+        ({"smoothing": "neighbours8", "pseudo_count": 0}, "pseudo_count must be a finite number above 0"),
+        ({"periods": 0}, "periods must be an integer at least 1"),
+    ],
+)
+def test_fit_bad_options(options, message):
+    with pytest.raises(InvalidParameter, match=message):
+        pf.MobilityModel.fit(pf.Grid(1, 3), [[0, 1]], **options)
+
+
+def test_fit_neighbours_need_a_grid():
+    p = pf.Points([[0.0, 0.0], [1.0, 0.0]])
+    assert dense(pf.MobilityModel.fit(p, [[0, 1]])).tolist() == [[0, 1], [0, 1]]
+    for options in ({"smoothing": "neighbours8"}, {"unseen": "neighbours8"}):
+        with pytest.raises(InvalidParameter, match="neighbours8 needs a Grid"):
+            pf.MobilityModel.fit(p, [[0, 1]], **options)
+
+
+@pytest.mark.parametrize(
+    ("traces", "error", "message"),
+    [
+        (np.array([[0, 1], [0, 3]]), InvalidTransition, r"trace 1 has 3 at step 1: cells are 0\.\.2, and -1 for missing"),
+        ([[0, 1], [0, 1, -2]], InvalidTransition, "trace 1 has -2 at step 2"),
+        (np.array([[0.0, 1.0]]), InvalidLocation, "traces must be integers, got dtype float64"),
+        ([[True, False]], InvalidLocation, "traces must be integers, got booleans"),
+    ],
+)
+def test_fit_bad_traces(traces, error, message):
+    with pytest.raises(error, match=message):
+        pf.MobilityModel.fit(pf.Grid(1, 3), traces)
+
+
+def test_fitted_model_makes_its_own_traces_possible():
+    g = pf.Grid(3, 3)
+    traces = np.random.default_rng(2).integers(0, 9, (8, 12))
+    M = pf.MobilityModel.fit(g, traces)
+    T = pf.TraceReleaser(pf.blocks(g, 2), M, epsilon=3.0, rng=1)
+    assert not T.run(traces, "point").surrogate.any()
+
+
+# Moving on
+
+
+@pytest.mark.parametrize("n", [1, 7, 64, 130])
+def test_forward(n):
+    g, A = pf.Grid(1, n), transitions(n, n)
+    M = pf.MobilityModel(g, A)
+    rng = np.random.default_rng(n)
+    P = rng.dirichlet(np.ones(n), 5)
+    assert np.abs(M.forward(P[0]) - P[0] @ M.matrix()).max() < 1e-15
+    assert np.abs(M.forward(P) - P @ M.matrix()).max() < 1e-15
+    assert M.forward(P).shape == (5, n)
+    assert M.forward(P[:0]).shape == (0, n)
+    assert np.abs(M.forward(P[::2]) - P[::2] @ A).max() < 1e-15
+    assert np.abs(M.forward(P[0].tolist()) - P[0] @ A).max() < 1e-15
+    for u in range(5):
+        assert (M.forward(P)[u] == M.forward(P[u])).all()  # one and many alike, bit for bit
+
+
+def test_forward_by_period():
+    A = np.stack([transitions(6, k) for k in range(3)])
+    M = pf.MobilityModel(pf.Grid(2, 3), A)
+    p = np.random.default_rng(0).dirichlet(np.ones(6))
+    for k in (2, 0, 1, 2):
+        assert np.abs(M.forward(p, period=k) - p @ A[k]).max() < 1e-15
+        cells, values = M.forward_sparse(np.arange(6), p, period=k)
+        assert cells.tolist() == np.flatnonzero(A[k].any(axis=0)).tolist()
+        assert np.abs(values - (p @ A[k])[cells]).max() < 1e-15
+
+
+@pytest.mark.parametrize("support", [1, 3, 40, 200])
+def test_forward_sparse(support):
+    n = 400
+    rng = np.random.default_rng(support)
+    M = pf.MobilityModel(pf.Grid(20, 20), scipy.sparse.csr_array(transitions(n, 1, 5.0)))
+    work = M.workspace()
+    for _ in range(4):  # the same workspace again and again
+        at = rng.permutation(n)[:support]
+        p = rng.dirichlet(np.ones(support))
+        full = np.zeros(n)
+        full[at] = p
+        expected = full @ M.matrix()
+        reached = np.flatnonzero(M.matrix()[at].sum(axis=0))
+        for workspace in (None, work):
+            cells, values = M.forward_sparse(at, p, workspace=workspace)
+            assert cells.dtype == np.int32
+            assert cells.tolist() == reached.tolist()
+            assert np.abs(values - expected[cells]).max() < 1e-15
+    assert not work[0].any()
+
+
+def test_forward_sparse_is_structural():
+    """A target exists because a move does, whatever its probability."""
+    M = pf.MobilityModel(pf.Grid(1, 3), [[1, 1e-300, 0], [0, 1, 0], [0, 0, 1]])
+    cells, values = M.forward_sparse([0, 2], [1e-300, 0.0])
+    assert cells.tolist() == [0, 1, 2]
+    assert values.tolist() == [1e-300, 0.0, 0.0]
+    cells, values = M.forward_sparse([], [])
+    assert cells.size == values.size == 0
+
+
+def test_forward_errors():
+    M = pf.MobilityModel(pf.Grid(2, 3), np.eye(6))
+    for p in (np.ones(5), np.ones((2, 5)), np.ones((1, 2, 6)), 1.0):
+        with pytest.raises(InvalidTransition, match=r"p must have shape \(6,\) or \(users, 6\)"):
+            M.forward(p)
+    with pytest.raises(InvalidTransition, match=r"p has shape .* for 2 cells: give one probability for each"):
+        M.forward_sparse([0, 1], [1.0])
+    with pytest.raises(InvalidLocation, match=r"cells\[1\] = 6"):
+        M.forward_sparse([0, 6], [0.5, 0.5])
+
+
+@heavy
+def test_forward_on_many_threads():
+    n = 90_000
+    rng = np.random.default_rng(0)
+    A = scipy.sparse.csr_array((np.full(3 * n, 1 / 3), (np.repeat(np.arange(n), 3), rng.integers(0, n, 3 * n))), shape=(n, n))
+    M = pf.MobilityModel(pf.Grid(300, 300), A)
+    P = rng.random((3, n))
+    before = pf.get_num_threads()
+    try:
+        results = []
+        for threads in (1, 2, 5):
+            pf.set_num_threads(threads)
+            results.append((M.forward(P[0]).tobytes(), M.forward(P).tobytes()))
+    finally:
+        pf.set_num_threads(before)
+    assert len(set(results)) == 1
+    assert np.abs(M.forward(P) - P @ A).max() < 1e-12
+
+
+# What the chain keeps
+
+
+def eigenvector(A):
+    values, vectors = np.linalg.eig(A.T)
+    v = np.real(vectors[:, np.argmin(np.abs(values - 1))])
+    return v / v.sum()
+
+
+def test_stationary_of_reversible_chains():
+    """Exact, however slowly the chain mixes."""
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 5, 12):
+        W = rng.random((n, n)) * (rng.random((n, n)) < 0.5)
+        W = W + W.T + np.eye(n) * 0.1 + np.diag(np.ones(n - 1), 1) + np.diag(np.ones(n - 1), -1)
+        A = W / W.sum(axis=1, keepdims=True)
+        pi = pf.MobilityModel(pf.Grid(1, n), A).stationary()
+        assert np.abs(pi - W.sum(axis=1) / W.sum()).max() < 1e-13
+        assert np.abs(pi - eigenvector(A)).max() < 1e-12
+    n = 300  # a walk along a line mixes in n^2 steps
+    A = np.zeros((n, n))
+    for s in range(n):
+        up, down = (0.3 if s < n - 1 else 0), (0.31 if s else 0)
+        A[s, min(s + 1, n - 1)] += up
+        A[s, max(s - 1, 0)] += down
+        A[s, s] += 1 - up - down
+    pi = pf.MobilityModel(pf.Grid(1, n), A).stationary()
+    expected = (0.3 / 0.31) ** np.arange(n)
+    assert np.abs(pi / (expected / expected.sum()) - 1).max() < 1e-9
+
+
+def test_stationary_of_other_chains():
+    for seed in range(5):
+        A = transitions(9, seed, 4.0)
+        A = 0.9 * A + 0.1 * np.roll(np.eye(9), 1, axis=1)  # irreducible, not reversible
+        pi = pf.MobilityModel(pf.Grid(3, 3), A).stationary()
+        assert pi.sum() == pytest.approx(1, abs=1e-14)
+        assert np.abs(pi - eigenvector(A)).max() < 1e-10
+
+
+def test_stationary_of_periodic_chains():
+    ring = np.roll(np.eye(6), 1, axis=1)
+    assert np.abs(pf.MobilityModel(pf.Grid(2, 3), ring).stationary() - 1 / 6).max() < 1e-12
+    swap = np.array([[0, 1.0], [1, 0]])
+    assert np.abs(pf.MobilityModel(pf.Grid(1, 2), swap).stationary() - 0.5).max() < 1e-12
+    # period 3, and not even: 0 -> {1, 2} -> 3 -> 0
+    A = np.array([[0, 0.25, 0.75, 0], [0, 0, 0, 1], [0, 0, 0, 1], [1, 0, 0, 0]])
+    assert np.abs(pf.MobilityModel(pf.Grid(2, 2), A).stationary() - np.array([4, 1, 3, 4]) / 12).max() < 1e-10
+
+
+def test_stationary_of_chains_in_parts():
+    """Closed parts keep the mass they began with."""
+    pi = pf.MobilityModel(pf.Grid(1, 5), np.eye(5)).stationary()
+    assert pi.tolist() == pytest.approx([0.2] * 5)
+    A = np.array([[0.5, 0.5, 0, 0], [0.25, 0.75, 0, 0], [0, 0, 0.5, 0.5], [0, 0, 0.5, 0.5]])
+    M = pf.MobilityModel(pf.Grid(2, 2), A)
+    pi = M.stationary()
+    assert np.abs(pi - [1 / 6, 1 / 3, 1 / 4, 1 / 4]).max() < 1e-10
+    # a place that can only be left keeps some mass: the adversary must not call it impossible
+    A = np.array([[0, 1.0, 0], [0, 0.5, 0.5], [0, 0.5, 0.5]])
+    assert (pf.MobilityModel(pf.Grid(1, 3), A).stationary() > 0).all()
+
+
+def test_stationary_over_a_day():
+    A = np.stack([0.8 * transitions(6, k) + 0.2 / 6 for k in range(3)])
+    pi = pf.MobilityModel(pf.Grid(2, 3), A).stationary()
+    assert np.abs(pi - eigenvector(A[0] @ A[1] @ A[2])).max() < 1e-10
+
+
+# Keeping
+
+
+@pytest.mark.parametrize("periods", [1, 3])
+def test_save_and_load(tmp_path, periods):
+    g = pf.Grid(2, 3)
+    M = pf.MobilityModel(g, np.stack([transitions(6, k) for k in range(periods)]))
+    M.save(tmp_path / "m")
+    back = pf.MobilityModel.load(g, tmp_path / "m")
+    assert back.periods == periods
+    for k in range(periods):
+        for a, b in zip(M.chains[k], back.chains[k], strict=True):
+            assert a.dtype == b.dtype
+            assert a.tobytes() == b.tobytes()
+    p = np.full(6, 1 / 6)
+    assert back.forward(p).tobytes() == M.forward(p).tobytes()
+    G = pf.blocks(g, 2)
+    first, second = (pf.TraceReleaser(G, m, epsilon=1.0, rng=1) for m in (M, back))
+    assert first.fingerprint() == second.fingerprint()
+    traces = np.array([[0, 1, 2, 3]])
+    assert first.run(traces).released.tolist() == second.run(traces).released.tolist()
+
+
+def test_load_over_another_map(tmp_path):
+    pf.MobilityModel(pf.Grid(2, 3), np.eye(6)).save(tmp_path / "m")
+    with pytest.raises(InvalidTransition, match="is a model of 6 locations, the map has 8"):
+        pf.MobilityModel.load(pf.Grid(2, 4), tmp_path / "m")
+
+
+@pytest.mark.parametrize("other", [pf.Grid(3, 2), pf.Grid(1, 6), pf.Points(np.arange(12).reshape(6, 2) * 1.0)])
+def test_load_over_another_map_of_the_same_size(tmp_path, other):
+    """Six cells in two rows are not six cells in three."""
+    pf.MobilityModel(pf.Grid(2, 3), np.eye(6)).save(tmp_path / "m")
+    with pytest.raises((InvalidTransition, InvalidState)):
+        pf.MobilityModel.load(other, tmp_path / "m")
