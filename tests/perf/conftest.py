@@ -33,7 +33,7 @@ def ratio(benchmark):
 
 @pytest.fixture
 def two_cores():
-    """Two threads, and a machine on which two threads that share nothing (hashing, outside the interpreter's lock) run side by side."""
+    """Two threads, on a machine where two that share nothing (hashing, outside the interpreter's lock) run side by side."""
     data = bytes(1 << 25)
 
     def hashing(_):
