@@ -66,7 +66,7 @@ def whole(value: Any, name: str, low: int, high: int | None = None) -> int:
 def positive(value: Any, name: str) -> float:
     """A finite real number > 0."""
     try:
-        if isinstance(value, str | bytes):  # float("1") would pass
+        if isinstance(value, str | bytes | bool | np.bool_):  # float("1") and float(True) would pass
             raise TypeError
         number = float(value)
     except (TypeError, ValueError):

@@ -111,6 +111,8 @@ class Grid(Locations):
             )
         dx, dy = cell_km if isinstance(cell_km, tuple | list | np.ndarray) and len(cell_km) == 2 else (cell_km, cell_km)
         self.scale = (check.positive(dx, "cell_km"), check.positive(dy, "cell_km"))
+        if not 1e-4 <= self.scale[1] / self.scale[0] <= 1e4:
+            raise InvalidLocation(f"cells of {self.scale[0]} x {self.scale[1]} km are too elongated: at most 1 to 10,000")
         self.projection = None
         if origin is not None:
             lat, lon = check.pair(origin, "origin")

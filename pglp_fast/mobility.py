@@ -238,7 +238,10 @@ def _split(transitions: Any) -> list[Any]:
                 for k in parts
             ]
         raise InvalidTransition(f"transitions must be (from, to) or (period, from, to), got {array.ndim} dimensions")
-    dense = np.asarray(array, dtype=np.float64)
+    try:
+        dense = np.asarray(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InvalidTransition(f"transitions must be a matrix of numbers, got {type(transitions).__name__}") from None
     if dense.ndim not in (2, 3):
         raise InvalidTransition(f"transitions must be (from, to) or (period, from, to), got {dense.ndim} dimensions")
     return [scipy.sparse.csr_array(m) for m in (dense if dense.ndim == 3 else dense[None])]

@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _validate as check
 from ._kernels import trace as kernels
 from .domain import Domain
-from .errors import InvalidParameter, InvalidTransition
+from .errors import InvalidParameter, InvalidState, InvalidTransition
 from .files import write_arrays
 from .ledger import Ledger
 from .policy import PolicyGraph
@@ -67,6 +68,8 @@ class Stream:
         self._edges = kernels.Ragged(unstarted, nothing, np.empty((0, 2), np.int32), np.empty(0))
         self._releases = np.zeros(n, np.int64)
         self._last = (self._beliefs, 0)  # beliefs before the last step, and its period
+        # one step at a time: two would share their draws and their budget. (It also keeps a stream from being copied or pickled.)
+        self._lock = RLock()
 
     @property
     def users(self) -> int:
@@ -76,7 +79,8 @@ class Stream:
     def ledger(self) -> Ledger:
         """What has been spent so far, and which edges were kept throughout."""
         r = self.releaser
-        return Ledger(r.graph, r.epsilon, self._releases, self._kept, self._priors, self._edges)
+        with self._lock:
+            return Ledger(r.graph, r.epsilon, self._releases, self._kept, self._priors, self._edges)
 
     def _check(self, u: int) -> int:
         u = check.whole(u, "u", 0, self.users - 1)
@@ -89,6 +93,10 @@ class Stream:
 
         ``period``: of the model, for the move from the last step to this one; ``(t - 1) % periods`` unless told.
         """
+        with self._lock:
+            return self._step(cells, period)
+
+    def _step(self, cells: ArrayLike, period: int | None) -> TraceResult:
         r, n = self.releaser, self.users
         true = check.integers(cells, "cells", InvalidTransition).reshape(-1)
         if true.size != n:
@@ -140,7 +148,8 @@ class Stream:
 
     def _look(self, u: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         r = self.releaser
-        beliefs, which = self._last
+        with self._lock:
+            beliefs, which = self._last
         scratch = r._borrow()
         cells, added = kernels.look(r._policy, r.model.chains[which], r._settings, scratch, beliefs, self._priors, self._check(u))
         r._spare.put(scratch)
@@ -157,8 +166,10 @@ class Stream:
 
     def posterior(self, u: int) -> NDArray[np.float64]:
         """p_t^+ of user u after the last step, dense (N,); the prior, before the first."""
-        kind = self._beliefs.kind[self._check(u)]
-        rows, row = (self._priors, kind) if kind >= 0 else (self._beliefs, u)
+        with self._lock:
+            beliefs = self._beliefs
+        kind = beliefs.kind[self._check(u)]
+        rows, row = (self._priors, kind) if kind >= 0 else (beliefs, u)
         out = np.zeros(self.releaser.locations.size)
         at = slice(rows.start[row], rows.start[row + 1])
         out[rows.cells[at]] = np.exp(rows.values[at])
@@ -173,11 +184,12 @@ class Stream:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write everything needed to go on, atomically, readable by its owner only: the file contains the key of the noise."""
-        arrays: dict[str, NDArray[Any]] = {"key": self._key, "ids": self.ids, "releases": self._releases}
-        parts = (("priors", self._priors), ("beliefs", self._beliefs), ("kept", self._kept), ("edges", self._edges))
-        for name, ragged in (*parts, ("last", self._last[0])):
-            arrays |= {f"{name}_{field}": getattr(ragged, field) for field in ragged._fields}
-        facts = {"t": self.t, "point": self._point, "last": self._last[1], "fingerprint": self.releaser.fingerprint()}
+        with self._lock:
+            arrays: dict[str, NDArray[Any]] = {"key": self._key, "ids": self.ids, "releases": self._releases}
+            parts = (("priors", self._priors), ("beliefs", self._beliefs), ("kept", self._kept), ("edges", self._edges))
+            for name, ragged in (*parts, ("last", self._last[0])):
+                arrays |= {f"{name}_{field}": getattr(ragged, field) for field in ragged._fields}
+            facts = {"t": self.t, "point": self._point, "last": self._last[1], "fingerprint": self.releaser.fingerprint()}
         write_arrays(path, KIND, arrays, facts)
 
     def _restore(self, releaser: "TraceReleaser", arrays: dict[str, NDArray[Any]], facts: dict[str, Any]) -> None:
@@ -189,6 +201,26 @@ class Stream:
         self._beliefs, self._kept, self._edges = ragged("beliefs"), ragged("kept"), ragged("edges")
         self._releases = arrays["releases"]
         self._last = (ragged("last"), facts["last"])
+        self._lock = RLock()
+        self._check_state()
+
+    def _check_state(self) -> None:
+        """A file that was tampered with must not reach the kernels, nor earn anybody a budget."""
+        n, size = self.users, self.releaser.locations.size
+        rows = len(self._priors.start) - 1
+        beliefs = (self._beliefs, self._last[0])
+        sound = (
+            self._key.shape == (8,) and self._key.dtype == np.uint32 and len(np.unique(self.ids)) == n
+            and self._releases.shape == (n,) and bool((self._releases >= 0).all() and (self._releases <= self.t).all())
+            and 0 <= self._last[1] < self.releaser.model.periods
+            and _well_formed(self._priors, rows, size)
+            and all(_well_formed(b, n, size) for b in (*beliefs, self._kept, self._edges))
+            and all(len(r.values) == len(r.cells) for r in (self._priors, *beliefs))
+            and all(bool(((b.kind == kernels.OWN) | ((b.kind >= 0) & (b.kind < rows))).all()) for b in beliefs)
+            and bool(((self._kept.kind >= kernels.OWN) & (self._kept.kind < rows)).all())
+        )  # fmt: skip
+        if not sound:
+            raise InvalidState("the saved stream contradicts itself: it was changed after it was written; restore it from a copy")
 
     def __repr__(self) -> str:
         return f"Stream({self.users} users, t={self.t}, {self.releaser!r})"
@@ -196,3 +228,11 @@ class Stream:
 
 def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
+
+
+def _well_formed(ragged: kernels.Ragged, n: int, size: int) -> bool:
+    """Whether rows lie end to end and hold locations only."""
+    start, cells = ragged.start, ragged.cells
+    if start.dtype != np.int64 or cells.dtype != np.int32 or start.shape != (n + 1,) or start[0] != 0 or start[-1] != len(cells):
+        return False
+    return bool((np.diff(start) >= 0).all() and (cells >= 0).all() and (cells < size).all())

@@ -42,7 +42,8 @@ class TraceReleaser:
     delta : 0: C_t is everything possible. Above: the smallest set of mass 1 - delta
     likelihood : "exact", or "density": the density at the released location, faster; it changes the adversary's
         posterior, never the guarantee
-    budget : total epsilon for each user; a step that would exceed it is refused before any noise is drawn
+    budget : total epsilon for each user of a stream (or a ``run``, which is one); a step that would exceed it is refused
+        before any noise is drawn
     rng : None for a fresh key from the operating system for each stream; a seed for reproducible research
 
     Notes
@@ -76,7 +77,10 @@ class TraceReleaser:
         self.calibration = check.choice(calibration, "calibration", CALIBRATIONS)
         self.repair = check.choice(repair, "repair", STRATEGIES)
         self.likelihood = check.choice(likelihood, "likelihood", ("exact", "density"))
-        self.delta = float(delta)
+        try:
+            self.delta = float(delta)
+        except (TypeError, ValueError):
+            raise InvalidParameter(f"delta must be a number, got {delta!r}") from None
         if not 0 <= self.delta < 1:
             raise InvalidParameter(f"delta must be at least 0 and below 1, got {delta!r}")
         self.budget = None if budget is None else check.positive(budget, "budget")
@@ -108,8 +112,14 @@ class TraceReleaser:
         digest = hashlib.sha256(
             repr((self.locations.scale, self.locations.offset_km, tuple(self._settings), self.budget)).encode()
         )
-        arrays = [self.locations.lattice, self.graph.indptr, self.graph.indices]
+        arrays: list[NDArray[Any]] = [
+            self.locations.lattice,
+            self.graph.cliques,
+            self.graph.extra_indptr,
+            self.graph.extra_indices,
+        ]
         for array in arrays + [part for chain in self.model.chains for part in chain]:
+            digest.update(f"{array.dtype}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
         return digest.hexdigest()
 

@@ -355,3 +355,32 @@ def test_voronoi_neighbours_of_a_grid():
     near = np.empty(25, np.int64)
     n = emission.voronoi_neighbours(g.lattice.astype(np.int64), 12, 1.0, near)
     assert sorted(near[:n]) == [7, 11, 13, 17]
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_bisectors_parallel_to_rays_of_the_hull(seed):
+    """Cells of (.1, .3) have a proportion that floats only round: a bisector along a ray of K is then cut near infinity."""
+    rng = np.random.default_rng(seed)
+    for _ in range(12):
+        scale = ((0.1, 0.3), (0.3, 0.1), (0.37, 1.11), (0.1, 0.7), (0.2, 0.6))[rng.integers(5)]
+        g = pf.Grid(8, 8, cell_km=scale)
+        cells = rng.choice(g.size, 10, replace=False)
+        edges = [rng.choice(cells, 2, replace=False) for _ in range(int(rng.integers(1, 5)))]
+        C = pf.Domain(g, cells)
+        m = pf.PPIM(
+            pf.PolicyGraph.from_edges(g, edges), epsilon=float(rng.choice([0.05, 0.3, 1.0, 5.0])), domain=C, calibration="graph"
+        )
+        P = m.matrix(int(cells[0]))[1]
+        assert np.abs(P.sum(axis=1) - 1).max() <= 1e-12
+
+
+def test_a_table_of_rows_that_do_not_sum_to_one_is_refused(monkeypatch):
+    """An error in the probabilities must not hide behind the mixing that makes the proof pass."""
+    from pglp_fast.mechanisms import knorm
+
+    def off(*args):
+        args[-1][:] = 1e-3
+
+    monkeypatch.setattr(knorm.knorm, "fill_tables", off)
+    with pytest.raises(pf.PGLPError, match=r"sum to 1 only within 1\.0e-03"):
+        pf.PPIM(pf.blocks(pf.Grid(3, 3), 3), epsilon=1.0).release(0)

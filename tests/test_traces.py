@@ -2,6 +2,7 @@
 
 import functools
 import sys
+import time
 from itertools import product
 
 import numba
@@ -1020,3 +1021,62 @@ def test_interrupted_step_changes_nothing(monkeypatch):
     monkeypatch.setattr(module, "run_ranges", real)
     assert state(S) == state(untouched)
     assert_same(fields(S.step([4, 5, 6])), fields(untouched.step([4, 5, 6])))
+
+
+def test_two_threads_cannot_step_one_stream_at_once():
+    """They would share draws and budget: one of them gets the step, the other is refused."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    g = pf.Grid(3, 3)
+    M = pf.MobilityModel.fit(g, [[0, 1]], unseen="neighbours8")
+    for _ in range(5):
+        S = pf.TraceReleaser(pf.blocks(g, 3), M, epsilon=1.0, budget=1.0).start(200)
+
+        def attempt(cell, stream=S):
+            try:
+                return stream.step(np.full(200, cell)).released
+            except BudgetExceeded:
+                return None
+
+        with ThreadPoolExecutor(2) as pool:
+            results = list(pool.map(attempt, (0, 4)))
+        assert sum(r is None for r in results) == 1
+        assert S.t == 1
+        assert S.ledger.epsilon(0) == 1.0
+
+
+@pytest.mark.parametrize("offset", [(0, 0), (100_007, 12_345), (134_217_726, 77)])
+def test_noise_along_a_tie_never_loses_the_truth(offset):
+    """Two locations equally near all along the noise's line: large coordinates must not decide which is released."""
+    a = np.array(offset) + np.array([200, 200])
+    side = a - 30 * np.array([3, 1])
+    sites = np.array([a, a + [3, 1], side + [-1, 3], side - [-1, 3], [0, 0]])
+    points = pf.Points(sites * 0.001, resolution_km=0.001)
+    G = pf.PolicyGraph.from_edges(points, [[0, 1]])
+    T = pf.TraceReleaser(G, pf.MobilityModel(points, np.eye(5)), epsilon=0.05, calibration="graph", rng=3)
+    S = T.start(4000, np.full(5, 0.2))
+    released = S.step(np.full(4000, 1)).released
+    again = S.step(np.full(4000, 1))
+    assert not again.surrogate.any()
+    outputs, p = pf.PPIM(G, epsilon=0.05, domain=pf.Domain.full(points), calibration="graph").pmf(1)
+    assert set(released.tolist()) <= set(outputs[p > 0].tolist())
+
+
+def test_a_large_clique_is_walked_once():
+    """The component of a location in one clique of n cells costs O(n), not O(n^2): 22,500 cells would be half a billion steps."""
+    g = pf.Grid(150, 150)
+    T = pf.TraceReleaser(
+        pf.complete(g), pf.MobilityModel.fit(g, [[0, 1]], unseen="stay"), epsilon=1.0, likelihood="density", rng=0
+    )
+    small = pf.Grid(75, 75)
+    S = pf.TraceReleaser(
+        pf.complete(small), pf.MobilityModel.fit(small, [[0, 1]], unseen="stay"), epsilon=1.0, likelihood="density", rng=0
+    )
+    times = []
+    for releaser, n in ((S, small.size), (T, g.size)):
+        stream = releaser.start(1, np.full(n, 1 / n))
+        stream.step([0])
+        started = time.perf_counter()
+        stream.step([0])
+        times.append(time.perf_counter() - started)
+    assert times[1] <= 12 * times[0]  # four times the cells; sixteen times for a square

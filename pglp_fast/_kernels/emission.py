@@ -93,6 +93,11 @@ def _clip(px, py, m, rays, open_, nx, ny, c):
     if open_:
         slope_a = nx * rays[0] + ny * rays[1]
         slope_b = nx * rays[2] + ny * rays[3]
+        # a ray along the plane's edge, but for rounding, would be cut somewhere near infinity
+        if abs(slope_a) <= _TIE * (abs(nx * rays[0]) + abs(ny * rays[1])):
+            slope_a = 0.0
+        if abs(slope_b) <= _TIE * (abs(nx * rays[2]) + abs(ny * rays[3])):
+            slope_b = 0.0
         in_a = slope_a < 0.0 or (slope_a == 0.0 and nx * px[0] + ny * py[0] <= c)
         in_b = slope_b < 0.0 or (slope_b == 0.0 and nx * px[m - 1] + ny * py[m - 1] <= c)
     qx, qy = np.empty(m + 2), np.empty(m + 2)

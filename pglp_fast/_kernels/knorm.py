@@ -13,7 +13,7 @@ from .weights import TOTAL, build_alias, fill_table
 @kernel
 def fill_tables(
     which, start, stop, epsilon, stretch, bodies, body_starts, members, starts, representative, lattice, address, lead,
-    component, indptr, indices, numerator, shift, bits, offset, cut, alias, mixed,
+    component, indptr, indices, numerator, shift, bits, offset, cut, alias, mixed, off,
 ):  # fmt: skip
     """Exact probabilities, rounded weights and alias rows of shapes ``which[start:stop]``."""
     for w in range(start, stop):
@@ -29,7 +29,7 @@ def fill_tables(
         own = np.searchsorted(distinct, component[members[a:b]])
         size = k << bits[shape]
         at = offset[shape]
-        mixed[shape] = fill_table(
+        mixed[shape], off[shape] = fill_table(
             P, own, distinct.shape[0], lead[a:b], local_pairs(members[a:b], indptr, indices, address),
             numerator, shift, bits[shape], cut[at : at + size], alias[at : at + size],
         )  # fmt: skip

@@ -117,7 +117,7 @@ def _push(queue, tail, value):
 def component_of(policy, local, p):
     """Places of p's component in the repaired graph, ascending. A breadth-first walk, O(component)."""
     domain, added, first, after = local.domain, local.added, local.first, local.after
-    seen = domain.spare  # 0, and 1 where reached; left all 0
+    seen = domain.spare  # 0, above where reached; left all 0
     queue = np.empty(64, np.int32)
     queue[0] = p
     seen[p] = 1
@@ -128,12 +128,14 @@ def component_of(policy, local, p):
         i = domain.cells[q]
         c = domain.own[q]
         if c >= 0:
-            r = domain.head[c]
+            top = domain.head[c]
+            r = top if seen[top] != 2 else np.int32(-1)  # 2: this clique has been walked
             while r >= 0:
                 if seen[r] == 0:
                     seen[r] = 1
                     queue, tail = _push(queue, tail, r)
                 r = domain.after[r]
+            seen[top] = 2
         for e in range(policy.indptr[i], policy.indptr[i + 1]):
             j = policy.indices[e]
             if test1(domain.words, j):

@@ -10,7 +10,7 @@ from .jit import kernel
 
 LEAF = 8
 DEPTH = 64
-TIE = 1e-13
+TIE = 1e-12
 
 
 @kernel

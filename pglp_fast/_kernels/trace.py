@@ -13,6 +13,7 @@ import numpy as np
 from .bits import set1, test1
 from .chacha import CHUNK, GEOMETRIC, LANES, draw
 from .emission import log_column
+from .exposure import difference
 from .hmm import clear_cells, forward, normalise, reach
 from .hull import cross
 from .jit import kernel
@@ -82,6 +83,22 @@ def _log_likelihood(policy, members, z, body, epsilon, exact, out):
 
 
 @kernel
+def _likelihood_along(policy, members, s, z, body, epsilon, out):
+    """Noise along a line met a tie that the sampler and the exact spans broke differently: what was released is possible.
+
+    Every location on the line of s gets the density at z's foot on it, up to a constant; that keeps their ratios within e^eps.
+    """
+    wx, wy = body[1, 0], body[1, 1]
+    zx, zy = difference(policy, s, z)
+    square = wx * wx + policy.stretch * wy * wy
+    foot = (zx * wx + policy.stretch * zy * wy) / square
+    for k in range(members.shape[0]):
+        x, y = difference(policy, s, members[k])
+        if x * wy == y * wx:
+            out[k] = -epsilon * abs(foot - (x * wx + policy.stretch * y * wy) / square)
+
+
+@kernel
 def _before(chain, scratch, beliefs, priors, u):
     """p_t^- of user u, as cells and logarithms; ``scratch.words`` receives the cells."""
     kind = beliefs.kind[u]
@@ -100,7 +117,7 @@ def _before(chain, scratch, beliefs, priors, u):
 @kernel
 def _release(policy, settings, local, s, words):
     """Release from location s of the domain: (released cell, cells of the new belief, their logarithms)."""
-    view, lattice = local.domain, policy.lattice
+    view = local.domain
     if settings.calibration == COMPONENT:
         places = component_of(policy, local, view.place[s])
         K = component_hull(policy, local, places)
@@ -111,14 +128,15 @@ def _release(policy, settings, local, s, words):
     z = np.int64(s)
     if body.shape[0] > 1:
         dx, dy = _draw_noise(words, body, settings.epsilon)
-        x, y = lattice[s, 0] + dx, lattice[s, 1] + dy
         if settings.calibration == COMPONENT:
-            z = np.int64(members[nearest_member(lattice, members, policy.stretch, x, y)])
+            z = nearest_member(policy, members, s, dx, dy)
         else:
-            z = nearest_in_domain(policy, members, view.words, x, y)
+            z = nearest_in_domain(policy, members, view.words, s, dx, dy)
     likelihood = np.empty(members.shape[0])
     at = np.searchsorted(members, np.int32(z))
     _log_likelihood(policy, members, at, body, settings.epsilon, settings.exact, likelihood)
+    if likelihood[np.searchsorted(members, np.int32(s))] == -np.inf:
+        _likelihood_along(policy, members, s, z, body, settings.epsilon, likelihood)
     possible = 0
     for k in range(members.shape[0]):
         possible += likelihood[k] > -np.inf
@@ -202,8 +220,7 @@ def step_users(
             s = np.int64(cell)
             if not test1(view.words, s):
                 surrogate[u] = True
-                x, y = np.float64(policy.lattice[s, 0]), np.float64(policy.lattice[s, 1])
-                s = nearest_in_domain(policy, view.cells, view.words, x, y)
+                s = nearest_in_domain(policy, view.cells, view.words, s, 0.0, 0.0)
             exposed[u] = local.counts[3] > 0
             z, new_cells, new_logs = _release(policy, settings, local, s, words[u - begin])
             released[u] = z

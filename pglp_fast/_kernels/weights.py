@@ -175,7 +175,8 @@ def pick(word, cut, alias, start, bits):
 
 @kernel
 def fill_table(P, component, n_components, lead, pairs, numerator, shift, bits, cut, alias):
-    """Alias rows of P, rounded so that the proof on them holds; returns how much of the mean row had to be mixed in.
+    """Alias rows of P, rounded so that the proof on them holds: (how much of the mean row had to be mixed in, the largest
+    distance of a row's sum from 1 before).
 
     Rounding breaks a tight ratio and a tiny probability; mixing in a little of a distribution that both ends of every edge
     share (the mean row of their component) buys the slack. 2**-30 is nearly always enough; it grows until the check
@@ -196,7 +197,10 @@ def fill_table(P, component, n_components, lead, pairs, numerator, shift, bits, 
     columns = 1 << bits
     for s in range(k):
         build_alias(W[s], bits, cut[s * columns : (s + 1) * columns], alias[s * columns : (s + 1) * columns])
-    return eta
+    off = 0.0
+    for s in range(k):
+        off = max(off, abs(P[s].sum() - 1.0))
+    return eta, off
 
 
 @kernel

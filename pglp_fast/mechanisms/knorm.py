@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 
 from .. import _validate as check
 from .._kernels import emission, knorm, nearest, sampling
-from ..errors import TooLarge
+from ..errors import PGLPError, TooLarge
 from ..locations import Grid
 from ..threads import run_ranges
 from .base import Mechanism
 
-_MAX_ROW = 20_000  # output set for which a single exact row is computed
+_MAX_ROW = 5000  # output set for which a single exact row is computed
+_ROW_SUM = 1e-9  # a table is refused whose exact rows are further off than this
 
 
 class KNorm(Mechanism):
@@ -67,15 +68,23 @@ class KNorm(Mechanism):
     def _fill_tables(self, which: NDArray[np.int64]) -> None:
         g, G = self.groups, self.graph
         numerator, shift = self._exp_bound
+        off = np.zeros(len(g.representative))
 
         def part(start: int, stop: int) -> None:
             knorm.fill_tables(
                 which, start, stop, self.epsilon, self.locations.stretch, *self.bodies, g.members, g.starts, g.representative,
                 self.locations.lattice, g.address, g.lead, G.components, G.extra_indptr, G.extra_indices,
-                numerator, shift, self._bits, self._offset, self._cut, self._alias, self._mixed,
+                numerator, shift, self._bits, self._offset, self._cut, self._alias, self._mixed, off,
             )  # fmt: skip
 
         run_ranges(part, which.size, smallest=16)
+        worst = int(np.argmax(off))
+        if off[worst] > _ROW_SUM:
+            s = g.members[g.starts[g.representative[worst]]]
+            raise PGLPError(
+                f"the probabilities of the component of location {s} sum to 1 only within {off[worst]:.1e}: they are too "
+                "far apart for float64; use a coarser resolution_km, or sampler='geometric'"
+            )
 
     @cached_property
     def _geometry(self) -> tuple[NDArray[Any], ...]:
