@@ -26,7 +26,7 @@ from .errors import (
 from .exposure import Exposure, Repair, Repairs, disconnected, isolated, isolated_many, repair, repair_many
 from .locations import Grid, Points
 from .mechanisms import PLM, PPIM, Mechanism
-from .mobility import MobilityModel
+from .mobility import MobilityModel, day_period
 from .policy import PolicyGraph, blocks, categories, complete, neighbours8
 from .sensitivity import SensitivityHull, sensitivity_hull
 from .stream import Stream, TraceResult
@@ -64,6 +64,7 @@ __all__ = [
     "categories",
     "certify",
     "complete",
+    "day_period",
     "disconnected",
     "get_num_threads",
     "isolated",

@@ -53,6 +53,13 @@ class MobilityModel:
         n = self.locations.size
         return scipy.sparse.csr_array((chain.data, chain.indices, chain.indptr), shape=(n, n))
 
+    def period_of(self, times: ArrayLike) -> NDArray[np.int64]:
+        """The period of each moment, the day cut into ``periods`` equal parts: for ``periods=`` in ``TraceReleaser.run``.
+
+        ``times``: datetime64 (or anything NumPy makes one of), or seconds since some midnight. Time zones are the caller's.
+        """
+        return day_period(times, self.periods)
+
     # -- learning
 
     @classmethod
@@ -66,6 +73,7 @@ class MobilityModel:
         smoothing: str | None = None,
         pseudo_count: float = 1.0,
         periods: int = 1,
+        period_of_step: ArrayLike | Sequence[ArrayLike] | None = None,
     ) -> "MobilityModel":
         """Count moves in traces.
 
@@ -76,7 +84,9 @@ class MobilityModel:
         unseen : rows never seen: "stay", or "neighbours8" (stay or go to one of the eight around, evenly; on a Grid)
         smoothing : None: no move is made possible that was not seen. "neighbours8": ``pseudo_count`` more of staying
             and of each move to one of the eight around, in every row
-        periods : matrices to learn; the move from step t goes to matrix ``t % periods``
+        periods : matrices to learn; the move from step t goes to matrix ``t % periods`` unless told
+        period_of_step : period of each entry of ``traces``, in the same form, or (T,) for all users of an array; from
+            timestamps with ``day_period``
 
         Notes
         -----
@@ -91,11 +101,11 @@ class MobilityModel:
             check.choice(smoothing, "smoothing", ("neighbours8",))
         check.positive(pseudo_count, "pseudo_count")
         check.whole(periods, "periods", 1)
-        origin, target, step = _moves(locations, traces)
+        origin, target, step = _moves(locations, traces, period_of_step, periods)
         around: Any = _around(locations) if "neighbours8" in (unseen, smoothing) else None
         matrices = []
         for period in range(periods):
-            now = step % periods == period
+            now = step == period
             ones = np.ones(int(now.sum()))
             counts = scipy.sparse.coo_array((ones, (origin[now], target[now])), shape=(n, n)).tocsr()
             counts.data[counts.data < minimum_count] = 0
@@ -274,8 +284,35 @@ def _validated(n: int, csr: Any, period: int | None, unseen: str) -> hmm.Chain:
     return _chain(csr)
 
 
-def _moves(locations: Locations, traces: Any) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-    """(from, to, step) of every two observed cells in a row."""
+def day_period(times: ArrayLike, periods: int) -> NDArray[np.int64]:
+    """Which of ``periods`` equal parts of the day each moment is in: datetime64, or seconds since some midnight."""
+    check.whole(periods, "periods", 1)
+    try:
+        array = np.asarray(times)
+        if array.dtype.kind not in "iufM":
+            array = array.astype("datetime64[s]")
+    except (TypeError, ValueError):
+        raise InvalidTransition("times must be datetime64 or seconds since midnight") from None
+    if np.isnat(array).any() if array.dtype.kind == "M" else not np.isfinite(array).all():
+        raise InvalidTransition("times has an entry that is not a time: fill or drop it first")
+    if array.dtype.kind == "M":
+        array = array.astype("datetime64[s]").astype(np.int64)
+    return np.asarray(np.floor(np.mod(array, 86400) * periods / 86400).astype(np.int64))
+
+
+def _periods_of(row: NDArray[Any], k: int, given: Any, together: bool, periods: int) -> NDArray[Any]:
+    """Period of each entry of a row of traces."""
+    if given is None:
+        return np.broadcast_to(np.arange(row.shape[1]) % periods, row.shape)
+    labels = check.integers(given if together else np.asarray(given[k]), "period_of_step", InvalidTransition)
+    if labels.shape not in (row.shape, row.shape[1:]) or (labels.size and (labels.min() < 0 or labels.max() >= periods)):
+        where = "" if together else f" of trace {k}"
+        raise InvalidTransition(f"period_of_step{where} must be numbers in 0..{periods - 1}, one for each entry of the traces")
+    return np.broadcast_to(labels, row.shape)
+
+
+def _moves(locations: Locations, traces: Any, given: Any, periods: int) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """(from, to, period) of every two observed cells in a row."""
     together = isinstance(traces, np.ndarray) and traces.ndim == 2
     if not together and any(np.ndim(t) != 1 for t in traces):
         raise InvalidTransition("traces must be an array (users, T) or a list of 1-d arrays: one trace is trace[None, :]")
@@ -291,7 +328,7 @@ def _moves(locations: Locations, traces: Any) -> tuple[NDArray[Any], NDArray[Any
             )
         origin, target = array[:, :-1], array[:, 1:]
         seen = (origin >= 0) & (target >= 0)
-        steps = np.broadcast_to(np.arange(max(array.shape[1] - 1, 0)), origin.shape)
+        steps = _periods_of(array, k, given, together, periods)[:, :-1]
         parts.append((origin[seen], target[seen], steps[seen]))
     if not parts:
         return (np.empty(0, np.int64),) * 3

@@ -518,3 +518,30 @@ def test_load_over_another_map_of_the_same_size(tmp_path, other):
     pf.MobilityModel(pf.Grid(2, 3), np.eye(6)).save(tmp_path / "m")
     with pytest.raises((InvalidTransition, InvalidState)):
         pf.MobilityModel.load(other, tmp_path / "m")
+
+
+def test_periods_from_timestamps():
+    """Six-hour periods: the moves of each hour of the day go to, and are taken from, the matrix of their part of the day."""
+    times = np.array(
+        ["2026-01-01T00:00", "2026-01-01T05:59", "2026-01-01T06:00", "2026-01-01T23:59:59", "1969-12-31T12:00"], "datetime64"
+    )
+    assert pf.day_period(times, 4).tolist() == [0, 0, 1, 3, 2]
+    assert pf.day_period([0, 21_599.9, 21_600, 86_400 + 70_000], 4).tolist() == [0, 0, 1, 3]
+    assert pf.day_period([str(t) for t in times], 4).tolist() == [0, 0, 1, 3, 2]
+    g = pf.Grid(1, 3)
+    trace = np.array([0, 1, 2, 1, 0])
+    by_time = pf.MobilityModel.fit(g, trace[None], periods=4, period_of_step=pf.day_period(times, 4))
+    moves = {(0, 0, 1), (0, 1, 2), (1, 2, 1), (3, 1, 0)}
+    for period in range(4):
+        seen = {(period, i, j) for i, j in zip(*by_time.matrix(period).nonzero(), strict=True) if i != j}
+        assert seen == {m for m in moves if m[0] == period}
+    as_list = pf.MobilityModel.fit(g, [trace], periods=4, period_of_step=[pf.day_period(times, 4)])
+    for period in range(4):
+        assert (as_list.matrix(period) != by_time.matrix(period)).nnz == 0
+    assert by_time.period_of(times).tolist() == [0, 0, 1, 3, 2]
+    with pytest.raises(InvalidTransition, match="times has an entry that is not a time"):
+        pf.day_period(np.array(["NaT"], "datetime64[s]"), 4)
+    with pytest.raises(InvalidTransition, match="times must be datetime64 or seconds"):
+        pf.day_period(["noon"], 4)
+    with pytest.raises(InvalidTransition, match=r"period_of_step must be numbers in 0\.\.3, one for each entry"):
+        pf.MobilityModel.fit(g, trace[None], periods=4, period_of_step=[0, 1])
