@@ -54,8 +54,7 @@ def isolated(graph: PolicyGraph, domain: Domain, *, calibration: str = "componen
     """Disconnected locations that the mechanism would expose (Definition 14), each judged on G^C as it stands; ascending.
 
     Under the component calibration every disconnected location is: its noise is none, it would be released as it is.
-    Under the graph calibration one is
-    iff no other location of C lies in f(s) + K(G^C), boundary included (Algorithm 3).
+    Under the graph calibration one is iff no other location of C lies in f(s) + K(G^C), boundary included (Algorithm 3).
     """
     return isolated_many(graph, _words(graph, domain), calibration=calibration).cells
 

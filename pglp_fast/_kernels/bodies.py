@@ -1,9 +1,8 @@
 """Sensitivity hulls that a new edge may enlarge: what the hull would become, without making it.
 
 A body is an (h, 3) array (x, y, prefix), a symmetric hull with prefix sums of the cross products along its boundary;
-``moments`` has the same sums
-weighted by each side's mean length in km. Adding +-v replaces what lies between two tangents, so the new area and the new
-expected noise are differences of prefixes, O(log h).
+``moments`` has the same sums weighted by each side's mean length in km. Adding +-v replaces what lies between two
+tangents, so the new area and the new expected noise are differences of prefixes, O(log h).
 """
 
 import numpy as np
@@ -131,9 +130,8 @@ def perpendicular_reach(polygon):
     """min over u with max(|u_x|, |u_y|) = 1 of max over p in K of |u x p|.
 
     conv(K and +-v) holds the quadrilateral +-v, +-p, so twice its area is at least 4 max(|v_x|, |v_y|) times this. On
-    each side of
-    the unit square the maximum is convex and piecewise linear in the position: its least value is at an end or where
-    two pieces meet.
+    each side of the unit square the maximum is convex and piecewise linear in the position: its least value is at an end
+    or where two pieces meet.
     """
     h = polygon.shape[0]
     best = np.inf

@@ -1,8 +1,8 @@
 """Who stands alone once the adversary has ruled locations out (Algorithm 3, spec sections 3 and 4).
 
 A policy and a domain travel as named tuples of arrays. Work is O(|C|), never O(N): the domain's members of each clique
-are threaded as linked
-lists, ``head[clique]`` -> place -> ``after[place]`` -> ... -> -1, through scratch space that is handed back as it was.
+are threaded as linked lists, ``head[clique]`` -> place -> ``after[place]`` -> ... -> -1, through scratch space that is
+handed back as it was.
 """
 
 from collections import namedtuple

@@ -1,8 +1,8 @@
 """The adversary's forward step: p^- = p^+ M, for dense and for sparse vectors (spec section 7).
 
-A sparse distribution is a list of cells and the logarithms of their probabilities. Which cells are listed is
-structural: what transitions
-exist. A probability that float64 cannot hold is still a logarithm, so no possible location is ever lost to underflow.
+A sparse distribution is a list of cells and the logarithms of their probabilities. Which cells are listed is structural:
+what transitions exist. A probability that float64 cannot hold is still a logarithm, so no possible location is ever lost
+to underflow.
 """
 
 from collections import namedtuple

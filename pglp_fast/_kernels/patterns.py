@@ -1,9 +1,8 @@
 """Repairs remembered by local pattern.
 
-Two domains that are translates of each other, with the same cliques cut in the same way and no other edges, are
-repaired alike: place by place
-in index order. Users on a map meet the same few patterns over and over. The memory is bounded: a table of slots, a
-newcomer takes the place of whoever had its slot, and patterns that are too large are not kept.
+Two domains that are translates of each other, with the same cliques cut in the same way and no other edges, are repaired
+alike: place by place in index order. Users on a map meet the same few patterns over and over. The memory is bounded: a
+table of slots, a newcomer takes the place of whoever had its slot, and patterns that are too large are not kept.
 """
 
 from collections import namedtuple

@@ -1,9 +1,9 @@
 """Repairing a policy (Algorithm 4, spec section 6): for each isolated node in turn the edge that costs least.
 
-Both calibrations are one algorithm over *bodies*: hulls that a new edge would enlarge. The component calibration has
-one for each component of
-G^C, made when a candidate first needs it; the graph calibration has one for all. A partner is looked for outward in square rings
-on a grid, as long as a better one may be further out; elsewhere, and where rings would cost more, at all of C.
+Both calibrations are one algorithm over *bodies*: hulls that a new edge would enlarge. The component calibration has one
+for each component of G^C, made when a candidate first needs it; the graph calibration has one for all. A partner is
+looked for outward in square rings on a grid, as long as a better one may be further out; elsewhere, and where rings would
+cost more, at all of C.
 """
 
 from collections import namedtuple

@@ -1,9 +1,9 @@
 """Algorithm 5, one step of many users (spec sections 6 to 9).
 
-Users are independent and share policy and model. A user's belief is a sparse distribution, cells and logarithms: either
-a prior that several users may
-share (t = 1), or the posterior of the last step, which this step first moves on. Everything is O(what the user's domain
-holds); the scratch space is as large as the map but is allocated once and touched only where users are.
+Users are independent and share policy and model. A user's belief is a sparse distribution, cells and logarithms: either a
+prior that several users may share (t = 1), or the posterior of the last step, which this step first moves on. Everything
+is O(what the user's domain holds); the scratch space is as large as the map but is allocated once and touched only where
+users are.
 """
 
 from collections import namedtuple

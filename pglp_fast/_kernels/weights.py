@@ -178,10 +178,10 @@ def fill_table(P, component, n_components, lead, pairs, numerator, shift, bits, 
     """Alias rows of P, rounded so that the proof on them holds: (how much of the mean row had to be mixed in, the largest
     distance of a row's sum from 1 before).
 
-    Rounding breaks a tight ratio and a tiny probability; mixing in a little of a distribution that both ends of every edge
-    share (the mean row of their component) buys the slack. 2**-30 is nearly always enough; it grows until the check
-    passes, and at 1 all rows of a
-    component are equal. Rows without an edge are their own mean: nothing is mixed into them.
+    Rounding breaks a tight ratio and a tiny probability; mixing in a little of a distribution that both ends of every
+    edge share (the mean row of their component) buys the slack. 2**-30 is nearly always enough; it grows until the check
+    passes, and at 1 all rows of a component are equal. Rows without an edge are their own mean: nothing is mixed into
+    them.
     """
     k = P.shape[0]
     means = np.empty((n_components, k))
