@@ -8,7 +8,9 @@
 True
 """
 
-from . import plot
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
 from ._version import __version__
 from .certify import Certificate, certify
 from .domain import Domain
@@ -23,23 +25,50 @@ from .errors import (
     PGLPError,
     TooLarge,
 )
-from .exposure import Exposure, Repair, Repairs, disconnected, isolated, isolated_many, repair, repair_many
 from .locations import Grid, Points
-from .mechanisms import PLM, PPIM, Mechanism
-from .mobility import MobilityModel, day_period
+from .mechanisms import KRR, PLM, PPIM, GraphExponential, Mechanism, Optimal
 from .policy import PolicyGraph, blocks, categories, complete, neighbours8
 from .sensitivity import SensitivityHull, sensitivity_hull
-from .stream import Stream, TraceResult
 from .threads import get_num_threads, set_num_threads
-from .traces import TraceReleaser
+
+if TYPE_CHECKING:
+    from . import plot
+    from .exposure import Exposure, Repair, Repairs, disconnected, isolated, isolated_many, repair, repair_many
+    from .mobility import MobilityModel, day_period
+    from .stream import Stream, TraceResult
+    from .traces import TraceReleaser
+
+# what a plain release does not need is imported when first asked for: importing must cost little more than Numba itself
+_LATER = {
+    "exposure": ("Exposure", "Repair", "Repairs", "disconnected", "isolated", "isolated_many", "repair", "repair_many"),
+    "mobility": ("MobilityModel", "day_period"),
+    "stream": ("Stream", "TraceResult"),
+    "traces": ("TraceReleaser",),
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "plot":
+        return import_module(".plot", __name__)
+    for module, names in _LATER.items():
+        if name in names:
+            return getattr(import_module(f".{module}", __name__), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(set(globals()) | set(__all__))
+
 
 __all__ = [
+    "KRR",
     "PLM",
     "PPIM",
     "BudgetExceeded",
     "Certificate",
     "Domain",
     "Exposure",
+    "GraphExponential",
     "Grid",
     "InvalidDomain",
     "InvalidLocation",
@@ -49,6 +78,7 @@ __all__ = [
     "InvalidTransition",
     "Mechanism",
     "MobilityModel",
+    "Optimal",
     "PGLPError",
     "Points",
     "PolicyGraph",

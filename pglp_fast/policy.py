@@ -13,7 +13,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _validate as check
 from ._kernels import graph as kernels
-from ._kernels.exposure import clique_extents
 from .domain import Domain
 from .errors import InvalidDomain, InvalidPolicy
 from .locations import Grid, Locations
@@ -78,7 +77,7 @@ class PolicyGraph:
     @cached_property
     def clique_extents(self) -> tuple[NDArray[np.int32], int, int]:
         """(width, height) of each clique in lattice units, the largest width and the largest height."""
-        extent = clique_extents(self.locations.lattice, self.cliques, self.n_cliques)
+        extent = kernels.clique_extents(self.locations.lattice, self.cliques, self.n_cliques)
         widest, tallest = extent.max(axis=0, initial=0).tolist()
         return extent, widest, tallest
 

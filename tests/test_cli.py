@@ -102,3 +102,12 @@ def test_the_examples_in_the_docs_run(page):
     for block in blocks:
         exec(compile(block, page, "exec"), {})
     plot.pyplot().close("all")
+
+
+def test_everything_in_all_is_there():
+    """Also what is imported only when asked for."""
+    assert set(pf.__all__) <= set(dir(pf))
+    for name in pf.__all__:
+        assert getattr(pf, name) is not None
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = pf.nothing

@@ -1076,7 +1076,10 @@ def test_a_large_clique_is_walked_once():
     for releaser, n in ((S, small.size), (T, g.size)):
         stream = releaser.start(1, np.full(n, 1 / n))
         stream.step([0])
-        started = time.perf_counter()
-        stream.step([0])
-        times.append(time.perf_counter() - started)
+        each = []
+        for _ in range(5):
+            started = time.perf_counter()
+            stream.step([0])
+            each.append(time.perf_counter() - started)
+        times.append(min(each))
     assert times[1] <= 12 * times[0]  # four times the cells; sixteen times for a square

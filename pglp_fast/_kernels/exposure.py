@@ -119,18 +119,6 @@ def grow_by_edges(K, policy, domain, p):
 
 
 @kernel
-def clique_extents(lattice, cliques, n_cliques):
-    """(width, height) of the box of each clique."""
-    low, high = np.full((n_cliques, 2), 2**30, np.int32), np.full((n_cliques, 2), -1, np.int32)
-    for i in range(cliques.shape[0]):
-        c = cliques[i]
-        if c >= 0:
-            for axis in range(2):
-                low[c, axis], high[c, axis] = min(low[c, axis], lattice[i, axis]), max(high[c, axis], lattice[i, axis])
-    return high - low
-
-
-@kernel
 def _next_clique(policy, domain, p, wide, tall):
     """First place from p on that heads a clique of two or more which does not fit in a box known to be in K."""
     extent = policy.extent

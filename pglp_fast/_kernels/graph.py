@@ -282,3 +282,15 @@ def hops(members, starts, cliques, indptr, indices, sources, targets, order, out
             target = targets[order[k]]
             out[order[k]] = depth[target] if seen[target] == begin else np.inf
         begin = end
+
+
+@kernel
+def clique_extents(lattice, cliques, n_cliques):
+    """(width, height) of the box of each clique."""
+    low, high = np.full((n_cliques, 2), 2**30, np.int32), np.full((n_cliques, 2), -1, np.int32)
+    for i in range(cliques.shape[0]):
+        c = cliques[i]
+        if c >= 0:
+            for axis in range(2):
+                low[c, axis], high[c, axis] = min(low[c, axis], lattice[i, axis]), max(high[c, axis], lattice[i, axis])
+    return high - low

@@ -2,5 +2,7 @@
 
 from .base import Mechanism
 from .knorm import PLM, PPIM
+from .optimal import Optimal
+from .response import KRR, GraphExponential
 
-__all__ = ["PLM", "PPIM", "Mechanism"]
+__all__ = ["KRR", "PLM", "PPIM", "GraphExponential", "Mechanism", "Optimal"]

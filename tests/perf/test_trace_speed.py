@@ -97,19 +97,20 @@ def test_the_graph_calibration_is_linear_in_the_map():
 
 
 def test_cost_does_not_grow_with_the_map_and_memory_not_with_time():
-    """300 x 300 and 3,000 x 3,000 within 1.5 times of each other for users with small domains."""
+    """300 x 300 and 3,000 x 3,000 within 1.5 times of each other for users with small domains; the median of 60 steps each."""
     times = {}
     for side in (300, 3000):
         grid, model = city(side)
-        traces = walks(grid, 1000, 60)
+        traces = walks(grid, 1000, 80)
         stream = pf.TraceReleaser(pf.blocks(grid, 3), model, epsilon=1.0, likelihood="density", rng=0).start(1000, "point")
-        for t in range(30):
+        for t in range(20):
             stream.step(traces[:, t])
-        memory = stream.memory()
-        started = time.perf_counter()
-        for t in range(30, 60):
+        memory, each = stream.memory(), []
+        for t in range(20, 80):
+            started = time.perf_counter()
             stream.step(traces[:, t])
-        times[side] = time.perf_counter() - started
-        print(f"{side} x {side}: {30_000 / times[side]:,.0f} user-steps a second, {stream.memory() / 1000:.0f} bytes a user")
+            each.append(time.perf_counter() - started)
+        times[side] = np.median(each)
+        print(f"{side} x {side}: {1000 / times[side]:,.0f} user-steps a second, {stream.memory() / 1000:.0f} bytes a user")
         assert stream.memory() <= 1.5 * memory
     assert times[3000] <= 1.5 * times[300]

@@ -1,0 +1,201 @@
+"""Randomised response, graph exponential and the linear program's optimum, against known figures and a plain program."""
+
+import numba
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import pglp_fast as pf
+from pglp_fast._kernels import weights
+
+compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="large input")
+EPSILONS = (0.01, 0.1, 1.0, 3.0, 10.0)
+
+
+def mean_error(m, s=0, loss=None):
+    """Expected loss in cells, the true location even over the component of s."""
+    outputs, P = m.matrix(s)
+    k = len(outputs)
+    d = m.locations.distance(np.repeat(outputs, k), np.tile(outputs, k)).reshape(k, k) if loss is None else loss
+    return float((P * d).sum(axis=1).mean())
+
+
+def plain_optimum(loss, edges, epsilon):
+    """The program as the paper would write it: one row for each directed edge and output, dense."""
+    k = len(loss)
+    rows = []
+    for i, j in [*edges, *[(j, i) for i, j in edges]]:
+        for z in range(k):
+            row = np.zeros(k * k)
+            row[i * k + z], row[j * k + z] = 1.0, -np.exp(epsilon)
+            rows.append(row)
+    A_eq = np.kron(np.eye(k), np.ones((1, k)))
+    found = linprog(loss.ravel() / k, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=A_eq, b_eq=np.ones(k), method="highs")
+    return found.fun
+
+
+def connected(rng, k, cliques):
+    """A random irregular component of k cells: a random tree of joins, a few more edges, maybe made of cliques."""
+    g = pf.Grid(9, 9, cell_km=(1.0, 1.0) if rng.integers(2) else (0.5, 0.75))
+    cells = rng.choice(g.size, k, replace=False)
+    tree = [(cells[n], cells[rng.integers(n)]) for n in range(1, k)]
+    more = [rng.choice(cells, 2, replace=False) for _ in range(k // 2)]
+    G = pf.PolicyGraph.from_edges(g, [*tree, *more])
+    if cliques:
+        labels = np.full(g.size, -1)
+        labels[cells] = rng.integers(0, 3, k)
+        G = pf.categories(g, labels, None).with_edges([*tree, *more])
+    return g, G, int(cells[0])
+
+
+POLICIES = {
+    "block": lambda: (pf.blocks(pf.Grid(4, 4), 4), 0),
+    "cut blocks": lambda: (pf.blocks(pf.Grid(5, 7), 3), 34),
+    "path": lambda: (pf.PolicyGraph.from_edges(pf.Grid(1, 9), [[i, i + 1] for i in range(8)]), 0),
+    "star": lambda: (pf.PolicyGraph.from_edges(pf.Grid(3, 3), [[4, i] for i in range(9) if i != 4]), 4),
+    "neighbours8": lambda: (pf.neighbours8(pf.Grid(4, 4)), 5),
+    "random": lambda: connected(np.random.default_rng(5), 14, True)[1:],
+    "alone": lambda: (pf.PolicyGraph.from_edges(pf.Grid(2, 2), []), 3),
+}
+
+
+@pytest.mark.parametrize(
+    ("k", "epsilon", "best"), [(3, 1, 1.050), (3, 2, 0.824), (4, 1, 1.368), (4, 2, 1.137), (5, 1, 1.766), (5, 2, 1.464)]
+)
+def test_known_optima_of_blocks(k, epsilon, best):
+    m = pf.Optimal(pf.blocks(pf.Grid(k, k), k), epsilon=epsilon)
+    assert mean_error(m) == pytest.approx(best, abs=5.5e-4)
+    assert pf.certify(m).ok
+
+
+def test_known_figures_of_the_others():
+    g = pf.Grid(5, 5)
+    assert mean_error(pf.Optimal(pf.neighbours8(g), epsilon=2)) == pytest.approx(0.649, abs=5e-4)
+    for epsilon, error in ((1, 2.384), (2, 2.029)):
+        assert mean_error(pf.KRR(pf.blocks(g, 5), epsilon=epsilon)) == pytest.approx(error, abs=5e-4)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize("mechanism", [pf.KRR, pf.GraphExponential, pf.Optimal])
+def test_certified_on_every_policy(mechanism, policy, epsilon):
+    """Rows sum to 1, no ratio above e^eps in the matrix or in the integers, no zero opposite a positive."""
+    graph, s = POLICIES[policy]()
+    if mechanism is pf.KRR and policy in ("path", "star", "neighbours8", "random"):
+        with pytest.raises(pf.InvalidPolicy, match="is not a clique: randomised response needs every pair joined"):
+            mechanism(graph, epsilon=epsilon).matrix(s)
+        return
+    m = mechanism(graph, epsilon=epsilon)
+    outputs, logs = m.matrix(s, log=True)
+    place = {int(c): i for i, c in enumerate(outputs)}
+    assert np.abs(np.exp(logs).sum(axis=1) - 1).max() <= 1e-12
+    for a, b in graph.edges().tolist():
+        if a in place:
+            here, there = logs[place[a]], logs[place[b]]
+            never = np.isneginf(here)  # at small epsilon the best is to never name most places, from anywhere
+            assert (never == np.isneginf(there)).all()
+            assert np.abs(here[~never] - there[~never]).max() <= epsilon * (1 + 1e-9)
+    c = pf.certify(m)
+    assert c.ok, c
+    assert c.proof == "table"
+    assert c.mixed <= 2.0**-28
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_optimal_is_within_a_thousandth_of_the_plain_program(seed):
+    """Irregular components, cliques and not.
+
+    Catches a wrong clique constraint (too loose fails certify, too tight loses here).
+    """
+    rng = np.random.default_rng(seed)
+    g, G, s = connected(rng, int(rng.integers(4, 11)), seed % 2 == 0)
+    epsilon = (0.3, 1.0, 2.5)[seed % 3]
+    m = pf.Optimal(G, epsilon=epsilon)
+    outputs = G.component(s)
+    k = len(outputs)
+    place = {int(c): i for i, c in enumerate(outputs)}
+    loss = g.distance(np.repeat(outputs, k), np.tile(outputs, k)).reshape(k, k)
+    ref = plain_optimum(loss, [(place[a], place[b]) for a, b in G.edges().tolist()], epsilon)
+    assert ref * (1 - 1e-6) <= mean_error(m, s) <= ref * 1.001 + 1e-9
+    assert pf.certify(m).ok
+    for other in (pf.PPIM(G, epsilon=epsilon), pf.PLM(G, epsilon=epsilon), pf.GraphExponential(G, epsilon=epsilon)):
+        assert mean_error(m, s) <= mean_error(other, s) * (1 + 1e-6)
+
+
+def test_thirty_six_locations():
+    _, G, s = connected(np.random.default_rng(9), 36, True)
+    m = pf.Optimal(G, epsilon=1.0)
+    assert len(m.matrix(s)[0]) == 36
+    assert pf.certify(m).ok
+
+
+@compiled
+def test_one_solve_for_each_distinct_shape():
+    """40,000 blocks of a million cells, one program; a block cut off at the edge is another."""
+    m = pf.Optimal(pf.blocks(pf.Grid(1000, 1000), 5), epsilon=1.0)
+    m.release(np.arange(1000))
+    assert len(m._matrices) == 1
+    m = pf.Optimal(pf.blocks(pf.Grid(11, 12), 5), epsilon=1.0)
+    assert pf.certify(m).shapes == len(m._matrices) == 4
+
+
+def test_a_prior_and_a_loss_of_ones_own():
+    g = pf.Grid(3, 6)
+    G = pf.blocks(g, 3)
+    prior = np.ones(g.size)
+    prior[0] = 50.0
+    m = pf.Optimal(G, epsilon=1.0, prior=prior)
+    even = pf.Optimal(G, epsilon=1.0)
+    assert len(m.groups.representative) == 2  # the two blocks are no longer alike
+    assert m.pmf(0)[1][0] > even.pmf(0)[1][0]
+    assert pf.certify(m).ok
+    squared = np.square(g.distance(np.repeat(np.arange(18), 18), np.tile(np.arange(18), 18)).reshape(18, 18))
+    by_name, by_matrix = pf.Optimal(G, epsilon=1.0, loss="squared"), pf.Optimal(G, epsilon=1.0, loss=squared)
+    inside = squared[np.ix_(G.component(0), G.component(0))]
+    assert mean_error(by_name, loss=inside) == pytest.approx(mean_error(by_matrix, loss=inside), rel=1e-6)
+    assert mean_error(by_name, loss=inside) <= mean_error(even, loss=inside)
+
+
+@compiled
+@pytest.mark.parametrize("mechanism", [pf.KRR, pf.GraphExponential, pf.Optimal])
+def test_release_follows_the_matrix(mechanism):
+    """Chi-square on 400,000 draws at a fixed seed: a wrong row or a shifted output would be dozens of sigma off."""
+    g = pf.Grid(4, 4)
+    m = mechanism(pf.blocks(g, 4), epsilon=1.5)
+    n = 400_000
+    outputs, p = m.pmf(6)
+    seen = np.bincount(m.release(np.full(n, 6), rng=11), minlength=g.size)[outputs]
+    expected = n * p
+    rare = expected < 10
+    chi2 = (((seen - expected)[~rare]) ** 2 / expected[~rare]).sum()
+    assert chi2 < 60  # 15 degrees of freedom: 1e-6
+    assert seen[rare].sum() <= expected[rare].sum() + 6 * np.sqrt(expected[rare].sum() + 1)
+
+
+def test_one_weight_past_the_bound_fails_the_certificate():
+    m = pf.KRR(pf.blocks(pf.Grid(3, 3), 3), epsilon=1.0)
+    assert pf.certify(m).ok
+    W = m._weights(0)
+    shift = np.uint64(int(W[0, 0]) // 1000)
+    W[0, 0] += shift
+    W[0, 1] -= shift
+    columns = 1 << int(m._bits[0])
+    weights.build_alias(W[0], int(m._bits[0]), m._cut[:columns], m._alias[:columns])
+    c = pf.certify(m)
+    assert not c.ok
+    assert 0 in c.edge
+
+
+def test_errors():
+    g = pf.Grid(3, 3)
+    with pytest.raises(
+        pf.TooLarge, match="a component has 81 locations, the linear program takes 64: use PPIM, GraphExponential or KRR"
+    ):
+        pf.Optimal(pf.complete(pf.Grid(9, 9)), epsilon=1.0)
+    with pytest.raises(pf.InvalidParameter, match="loss must be one of 'euclidean', 'squared' or a matrix, got 'cubic'"):
+        pf.Optimal(pf.blocks(g, 3), epsilon=1.0, loss="cubic")
+    with pytest.raises(pf.InvalidParameter, match=r"loss must be 'euclidean', 'squared' or a finite \(9, 9\) matrix"):
+        pf.Optimal(pf.blocks(g, 3), epsilon=1.0, loss=np.zeros((2, 2)))
+    for prior in (np.ones(4), -np.ones(9), np.zeros(9)):
+        with pytest.raises(pf.InvalidParameter, match="prior must be 9 numbers"):
+            pf.Optimal(pf.blocks(g, 3), epsilon=1.0, prior=prior)
