@@ -132,7 +132,8 @@ class Stream:
 
         run_ranges(part, n, smallest=16)
         ordered = [parts[start] for start in sorted(parts)]
-        new_cells, new_logs, kept_cells, edges = (np.concatenate([piece[k] for piece in ordered]) for k in range(4))
+        joined = ordered[0] if len(ordered) == 1 else [np.concatenate([piece[k] for piece in ordered]) for k in range(4)]
+        new_cells, new_logs, kept_cells, edges = joined
         for k, name in enumerate(("domain_size", "disconnected", "isolated", "added")):
             out[name] = counts[:, k]
         # from here on nothing can fail: the step is taken as a whole

@@ -103,7 +103,7 @@ class TraceReleaser:
             n = self.locations.size
             return local.Scratch(
                 np.zeros(-(-n // 64), np.uint64), np.full(max(self.graph.n_cliques, 1), -1, np.int32),
-                np.empty(n, np.int32), np.empty(n), np.zeros(n, np.bool_),
+                np.empty(n, np.int32), np.empty(n), np.zeros(n, np.bool_), np.empty((5, n), np.int32), np.empty((2, n)),
                 patterns.make_patterns(), np.empty((patterns.MAX_CELLS, 3), np.int64),
             )  # fmt: skip
 

@@ -137,15 +137,6 @@ def clear_cells(words, cells, n):
 
 
 @kernel
-def reach(chain, cells):
-    """An upper bound on how many targets the cells' rows have."""
-    total = 0
-    for i in cells:
-        total += chain.indptr[i + 1] - chain.indptr[i]
-    return total
-
-
-@kernel
 def _relog(chain, cells, logs, sums, flagged):
     """sums[j] = ln sum_i exp(logs_i) M[i, j] for targets whose plain sum underflowed: once more, with logarithms."""
     for k in range(cells.shape[0]):
@@ -165,13 +156,14 @@ def _relog(chain, cells, logs, sums, flagged):
 
 
 @kernel
-def forward(chain, cells, logs, words, sums, flagged, out_cells, out_logs):
+def forward(chain, cells, logs, words, sums, flagged, p, out_cells, out_logs):
     """ln(p M) of a sparse p given by its logarithms; returns how many targets.
 
     ``flagged`` (locations) is all False, and left so.
     """
     top = logs.max()
-    p = np.exp(logs - top)
+    for k in range(logs.shape[0]):
+        p[k] = np.exp(logs[k] - top)
     if cells.shape[0] > sums.shape[0] >> 4:
         n = _scatter_dense(chain.indptr, chain.indices, chain.data, cells, p, words, sums, out_cells)
     else:

@@ -17,9 +17,9 @@ from .patterns import MAX_CELLS, describe, recall, remember
 from .repair import COMPONENT, repair_domain
 
 Settings = namedtuple("Settings", "epsilon mechanism calibration strategy delta exact")
-# work space as large as the map, empty between uses: a bitmask, clique heads, places, sums and flags of the forward step;
-# and the memory of repairs
-Scratch = namedtuple("Scratch", "words head place sums flagged patterns key")
+# work space as large as the map: a bitmask, clique heads, places, sums and flags of the forward step, empty between uses; rows
+# for whatever is as long as a domain, so that nothing large is allocated at every step; and the memory of repairs
+Scratch = namedtuple("Scratch", "words head place sums flagged ints floats patterns key")
 # a domain and ln p^- on it; added edges and their threads; the hull of all (graph calibration); (disconnected, isolated,
 # added, exposed)
 Local = namedtuple("Local", "domain logs added first after K counts")
@@ -79,7 +79,7 @@ def prepare(policy, settings, scratch, cells, logs):
         for cell in cells:
             set1(scratch.words, cell)
     n = cells.shape[0]
-    own, linked, spare = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int32)
+    own, linked, spare, first = scratch.ints[1, :n], scratch.ints[2, :n], scratch.ints[3, :n], scratch.ints[4, :n]
     view = View(cells, scratch.words, own, linked, spare, scratch.head, scratch.place)
     for p in range(n):
         scratch.place[cells[p]] = p
@@ -87,7 +87,7 @@ def prepare(policy, settings, scratch, cells, logs):
     n_added = counts[2]
     for p in range(n):
         spare[p] = 0
-    first, after = np.empty(n, np.int32), np.empty(2 * n_added, np.int32)
+    after = np.empty(2 * n_added, np.int32)
     _link_added(view, added, n_added, first, after)
     K = np.zeros((1, 2), np.int64)
     if settings.calibration != COMPONENT:

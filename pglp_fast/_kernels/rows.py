@@ -8,8 +8,9 @@ from .jit import kernel
 @kernel
 def copy_rows(source, n, target, at):
     """target[at : at + n, :w] = source[:n, :w] for the width w that both have."""
+    width = min(source.shape[1], target.shape[1])
     for i in range(n):
-        for j in range(min(source.shape[1], target.shape[1])):
+        for j in range(width):
             target[at + i, j] = source[i, j]
 
 

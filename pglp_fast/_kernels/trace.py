@@ -14,7 +14,7 @@ from .bits import set1, test1
 from .chacha import CHUNK, GEOMETRIC, LANES, draw
 from .emission import log_column
 from .exposure import difference
-from .hmm import clear_cells, forward, normalise, reach
+from .hmm import clear_cells, forward, normalise
 from .hull import cross
 from .jit import kernel
 from .knorm import cone_weights, diamond
@@ -108,14 +108,13 @@ def _before(chain, scratch, beliefs, priors, u):
             set1(scratch.words, c)
         return priors.cells[first:last], priors.values[first:last]
     cells, logs = beliefs.cells[beliefs.start[u] : beliefs.start[u + 1]], beliefs.values[beliefs.start[u] : beliefs.start[u + 1]]
-    room = min(reach(chain, cells) + 1, scratch.place.shape[0])  # one more: the dense step writes before it knows
-    support, moved = np.empty(room, np.int32), np.empty(room)
-    n = forward(chain, cells, logs, scratch.words, scratch.sums, scratch.flagged, support, moved)
+    support, moved = scratch.ints[0], scratch.floats[0]
+    n = forward(chain, cells, logs, scratch.words, scratch.sums, scratch.flagged, scratch.floats[1], support, moved)
     return support[:n], moved[:n]
 
 
 @kernel
-def _release(policy, settings, local, s, words):
+def _release(policy, settings, scratch, local, s, words):
     """Release from location s of the domain: (released cell, cells of the new belief, their logarithms)."""
     view = local.domain
     if settings.calibration == COMPONENT:
@@ -123,7 +122,7 @@ def _release(policy, settings, local, s, words):
         K = component_hull(policy, local, places)
         members, logs = view.cells[places], local.logs[places]
     else:
-        K, members, logs = local.K, view.cells, local.logs.copy()
+        K, members, logs = local.K, view.cells, local.logs
     body = K.astype(np.float64) if settings.mechanism == PPIM else diamond(K, policy.dx, policy.dy)
     z = np.int64(s)
     if body.shape[0] > 1:
@@ -132,7 +131,7 @@ def _release(policy, settings, local, s, words):
             z = nearest_member(policy, members, s, dx, dy)
         else:
             z = nearest_in_domain(policy, members, view.words, s, dx, dy)
-    likelihood = np.empty(members.shape[0])
+    likelihood = scratch.floats[1, : members.shape[0]]
     at = np.searchsorted(members, np.int32(z))
     _log_likelihood(policy, members, at, body, settings.epsilon, settings.exact, likelihood)
     if likelihood[np.searchsorted(members, np.int32(s))] == -np.inf:
@@ -222,7 +221,7 @@ def step_users(
                 surrogate[u] = True
                 s = nearest_in_domain(policy, view.cells, view.words, s, 0.0, 0.0)
             exposed[u] = local.counts[3] > 0
-            z, new_cells, new_logs = _release(policy, settings, local, s, words[u - begin])
+            z, new_cells, new_logs = _release(policy, settings, scratch, local, s, words[u - begin])
             released[u] = z
             new_kind[u], new_length[u] = OWN, new_cells.shape[0]
             pool_cells, _ = append_rows(pool_cells, used, new_cells.reshape(-1, 1), new_cells.shape[0])
