@@ -12,7 +12,6 @@ from .errors import InvalidLocation, InvalidParameter, PGLPError
 
 CELL = np.int32
 LABEL = np.int32
-INDPTR = np.int64
 MAX_LOCATIONS = 2**31 - 2
 MAX_USER = 2**60
 MAX_TIME = 2**56

@@ -17,6 +17,7 @@ from .errors import InvalidDomain
 from .groups import CALIBRATIONS
 from .locations import Grid
 from .policy import PolicyGraph
+from .ragged import starts_of
 from .threads import run_ranges
 
 STRATEGIES = {
@@ -142,10 +143,6 @@ def _scratch(graph: PolicyGraph, largest: int) -> tuple[NDArray[np.int32], NDArr
     return np.empty((4, largest), np.int32), np.full(max(graph.n_cliques, 1), -1, np.int32)
 
 
-def _starts(counts: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts)])
-
-
 def isolated_many(graph: PolicyGraph, words: ArrayLike, *, calibration: str = "component") -> Exposure:
     """``isolated`` for many domains over one policy: rows of a (domains, words) matrix as in ``Domain.words``."""
     by_graph = check.choice(calibration, "calibration", CALIBRATIONS) == "graph"
@@ -160,7 +157,7 @@ def isolated_many(graph: PolicyGraph, words: ArrayLike, *, calibration: str = "c
 
     run_ranges(part, len(matrix), smallest=16)
     cells = np.concatenate([parts[start] for start in sorted(parts)])
-    return Exposure(cells, _starts(counts[:, 2]), counts[:, 0], counts[:, 1])
+    return Exposure(cells, starts_of(counts[:, 2]), counts[:, 0], counts[:, 1])
 
 
 def repair_many(graph: PolicyGraph, words: ArrayLike, *, strategy: str = "min-area", calibration: str = "component") -> Repairs:
@@ -179,4 +176,4 @@ def repair_many(graph: PolicyGraph, words: ArrayLike, *, strategy: str = "min-ar
 
     run_ranges(part, len(matrix), smallest=4)
     added, exposed = (np.concatenate([parts[start][k] for start in sorted(parts)]) for k in (0, 1))
-    return Repairs(added, _starts(counts[:, 3]), exposed, _starts(counts[:, 4]), counts[:, 0], counts[:, 1], counts[:, 2])
+    return Repairs(added, starts_of(counts[:, 3]), exposed, starts_of(counts[:, 4]), counts[:, 0], counts[:, 1], counts[:, 2])

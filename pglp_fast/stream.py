@@ -16,6 +16,7 @@ from .files import write_arrays
 from .ledger import Ledger
 from .policy import PolicyGraph
 from .priors import Priors
+from .ragged import starts_of
 from .threads import run_ranges
 
 if TYPE_CHECKING:
@@ -138,9 +139,9 @@ class Stream:
             out[name] = counts[:, k]
         # from here on nothing can fail: the step is taken as a whole
         self._last = (beliefs, which)
-        self._beliefs = kernels.Ragged(kinds[0], _starts(lengths[0]), new_cells, new_logs)
-        self._kept = kernels.Ragged(kinds[1], _starts(lengths[1]), kept_cells, np.empty(0))
-        self._edges = kernels.Ragged(kinds[1], _starts(lengths[2]), edges, np.empty(0))
+        self._beliefs = kernels.Ragged(kinds[0], starts_of(lengths[0]), new_cells, new_logs)
+        self._kept = kernels.Ragged(kinds[1], starts_of(lengths[1]), kept_cells, np.empty(0))
+        self._edges = kernels.Ragged(kinds[1], starts_of(lengths[2]), edges, np.empty(0))
         self._releases = self._releases + (true >= 0)
         self.t += 1
         return TraceResult(**out)
@@ -225,10 +226,6 @@ class Stream:
 
     def __repr__(self) -> str:
         return f"Stream({self.users} users, t={self.t}, {self.releaser!r})"
-
-
-def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
 
 
 def _well_formed(ragged: kernels.Ragged, n: int, size: int) -> bool:

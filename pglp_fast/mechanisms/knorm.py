@@ -15,6 +15,7 @@ from .. import _validate as check
 from .._kernels import emission, knorm, nearest, sampling
 from ..errors import PGLPError, TooLarge
 from ..locations import Grid
+from ..ragged import starts_of
 from ..threads import run_ranges
 from .base import Mechanism
 
@@ -95,14 +96,14 @@ class KNorm(Mechanism):
         which = np.flatnonzero(wanted)
         edges = np.diff(body_starts)
         cone_bits = np.maximum(1, np.ceil(np.log2(np.maximum(edges, 2)))).astype(np.int64)
-        cone_starts = _starts(np.where(wanted & (edges > 2), 1 << cone_bits, 0))
+        cone_starts = starts_of(np.where(wanted & (edges > 2), 1 << cone_bits, 0))
         extents = np.zeros((len(edges), 4), np.int64)
         knorm.extents(which, g.members, g.starts, g.representative, self.locations.lattice, extents)
         width, height = extents[:, 1] - extents[:, 0] + 1, extents[:, 3] - extents[:, 2] + 1
         full = isinstance(self.locations, Grid) & (width * height == g.sizes)  # the clamped cell is always the answer
         searched = np.where(wanted & ~full, g.sizes, 0)
-        site_starts = _starts(searched)
-        box_starts = _starts(np.array([nearest.tree_nodes(k) if k else 0 for k in searched.tolist()], np.int64))
+        site_starts = starts_of(searched)
+        box_starts = starts_of(np.array([nearest.tree_nodes(k) if k else 0 for k in searched.tolist()], np.int64))
         cut, alias = np.empty(cone_starts[-1], np.uint64), np.empty(cone_starts[-1], np.int32)
         sites, order = np.empty((site_starts[-1], 2), np.int64), np.empty(site_starts[-1], np.int64)
         boxes = np.empty((box_starts[-1], 4), np.int64)
@@ -125,10 +126,6 @@ class KNorm(Mechanism):
             )  # fmt: skip
 
         run_ranges(part, cells.size)
-
-
-def _starts(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
 
 
 class PPIM(KNorm):
