@@ -255,6 +255,15 @@ def _grid_only(locations: Locations, what: str) -> Grid:
     return locations
 
 
+def require_policy(graph: Any) -> None:
+    """Refuse what is not a policy graph."""
+    if not isinstance(graph, PolicyGraph):
+        raise InvalidPolicy(
+            f"the first argument must be a PolicyGraph, got {type(graph).__name__}: "
+            "make one with pf.blocks, pf.PolicyGraph.from_edges, ..."
+        )
+
+
 def _block_labels(grid: Grid, k: int) -> NDArray[np.int64]:
     across = -(-grid.cols // k)
     return ((np.arange(grid.rows) // k)[:, None] * across + np.arange(grid.cols) // k).reshape(-1)

@@ -12,12 +12,12 @@ from . import _validate as check
 from ._kernels import local, patterns
 from ._kernels import repair as repair_kernels
 from ._kernels import trace as kernels
-from .errors import BudgetExceeded, InvalidParameter, InvalidPolicy, InvalidState, InvalidTransition
+from .errors import BudgetExceeded, InvalidParameter, InvalidState, InvalidTransition
 from .exposure import STRATEGIES, kernel_policy
 from .files import read_arrays
 from .groups import CALIBRATIONS
 from .mobility import MobilityModel
-from .policy import PolicyGraph
+from .policy import PolicyGraph, require_policy
 from .priors import make_priors
 from .progress import Progress
 from .randomness import make_key
@@ -65,8 +65,7 @@ class TraceReleaser:
         budget: float | None = None,
         rng: int | None = None,
     ):
-        if not isinstance(graph, PolicyGraph):
-            raise InvalidPolicy(f"the first argument must be a PolicyGraph, got {type(graph).__name__}")
+        require_policy(graph)
         if not isinstance(model, MobilityModel):
             raise InvalidTransition(f"the second argument must be a MobilityModel, got {type(model).__name__}")
         if not model.locations.same_map(graph.locations):

@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _validate as check
 from .._kernels import sampling, weights
 from ..domain import Domain
-from ..errors import InvalidDomain, InvalidParameter, InvalidPolicy, TooLarge
+from ..errors import InvalidDomain, InvalidParameter, TooLarge
 from ..expbound import exp_lower_bound
 from ..groups import CALIBRATIONS, Groups, make_groups
-from ..policy import PolicyGraph
+from ..policy import PolicyGraph, require_policy
 from ..randomness import draw_counters, make_key
 from ..threads import run_ranges
 
@@ -49,11 +49,7 @@ class Mechanism(ABC):
         calibration: str = "component",
         sampler: str = "auto",
     ):
-        if not isinstance(graph, PolicyGraph):
-            raise InvalidPolicy(
-                f"the first argument must be a PolicyGraph, got {type(graph).__name__}: "
-                "make one with pf.blocks, pf.PolicyGraph.from_edges, ..."
-            )
+        require_policy(graph)
         if domain is not None and not isinstance(domain, Domain):
             raise InvalidDomain(
                 f"domain must be a Domain, got {type(domain).__name__}: make one with pf.Domain(locations, cells)"

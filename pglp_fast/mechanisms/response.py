@@ -3,28 +3,58 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidPolicy
-from .tabled import Tabled
+from .. import _validate as check
+from ..components import Component
+from ..domain import Domain
+from ..policy import PolicyGraph
+from .tabled import Recipe, Tabled
+
+
+class RandomisedResponse(Recipe):
+    """The truth with probability e^eps / (e^eps + k - 1), any other place evenly."""
+
+    def __init__(self, epsilon: float):
+        self.epsilon = check.epsilon(epsilon)
+
+    def log_matrix(self, component: Component) -> NDArray[np.float64]:
+        k = len(component.sites)
+        other = -np.logaddexp(self.epsilon, np.log(max(k - 1, 1e-300)))
+        out = np.full((k, k), other)
+        np.fill_diagonal(out, min(other + self.epsilon, 0.0))
+        return out
+
+    def describe(self) -> str:
+        return f"KRR {self.epsilon}"
+
+
+class HopDecay(Recipe):
+    """ln Pr(z|s) = -eps d_G(s, z) / 2, up to the normaliser of each s."""
+
+    def __init__(self, epsilon: float):
+        self.epsilon = check.epsilon(epsilon)
+
+    def log_matrix(self, component: Component) -> NDArray[np.float64]:
+        from scipy.sparse import csgraph, csr_array
+
+        k = len(component.sites)
+        i, j = component.edges()
+        hops = csgraph.shortest_path(csr_array((np.ones(len(i)), (i, j)), shape=(k, k)), unweighted=True)
+        logs = -0.5 * self.epsilon * hops
+        return np.asarray(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)))
+
+    def describe(self) -> str:
+        return f"GraphExponential {self.epsilon}"
 
 
 class KRR(Tabled):
-    """k-ary randomised response on cliques: the truth with probability e^eps / (e^eps + k - 1), any other location evenly.
+    """k-ary randomised response: the truth with probability e^eps / (e^eps + k - 1), any other location of the component evenly.
 
-    The ratio across every edge is exactly e^eps or 1. Every component must be a clique.
+    The ratio of any two rows is e^eps or 1, whatever the edges: made for cliques. On other components it protects pairs
+    that the policy does not ask for, and pays for it.
     """
 
-    def _probabilities(self, shape: int) -> NDArray[np.float64]:
-        members, _, _ = self._places(shape)
-        k = len(members)
-        if (self.graph.degrees()[members] != k - 1).any():
-            raise InvalidPolicy(
-                f"the component of location {members[0]} is not a clique: randomised response needs every pair joined; "
-                "use GraphExponential, Optimal or PPIM"
-            )
-        other = 1.0 / (np.exp(min(self.epsilon, 700.0)) + k - 1)
-        P = np.full((k, k), other)
-        np.fill_diagonal(P, 1.0 - (k - 1) * other)
-        return P
+    def __init__(self, graph: PolicyGraph, *, epsilon: float, domain: Domain | None = None):
+        super().__init__(graph, RandomisedResponse(epsilon), epsilon=epsilon, domain=domain)
 
 
 class GraphExponential(Tabled):
@@ -33,9 +63,5 @@ class GraphExponential(Tabled):
     One hop changes d_G by at most one: e^(eps/2) in the weight and as much in its normaliser.
     """
 
-    def _probabilities(self, shape: int) -> NDArray[np.float64]:
-        members, _, _ = self._places(shape)
-        k = len(members)
-        hops = self.graph.distance(np.repeat(members, k), np.tile(members, k)).reshape(k, k)
-        weight = np.exp(-0.5 * self.epsilon * hops)
-        return np.asarray(weight / weight.sum(axis=1, keepdims=True))
+    def __init__(self, graph: PolicyGraph, *, epsilon: float, domain: Domain | None = None):
+        super().__init__(graph, HopDecay(epsilon), epsilon=epsilon, domain=domain)

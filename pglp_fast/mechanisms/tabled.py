@@ -1,6 +1,7 @@
 """Mechanisms that are given by a table of probabilities for each component shape."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,9 +9,37 @@ from numpy.typing import NDArray
 
 from .. import _validate as check
 from .._kernels import shapes, weights
+from ..components import Component
 from ..domain import Domain
+from ..errors import TooLarge
 from ..policy import PolicyGraph
-from .base import Mechanism
+from .base import MAX_TABLE, Mechanism
+
+
+class Recipe(ABC):
+    """How a mechanism answers for one component, whatever graph it is part of.
+
+    Attributes
+    ----------
+    translates : whether components that are translates of each other get the same answer
+    largest : members of a component that it takes; ``instead`` says what to use beyond
+    """
+
+    translates: bool = True
+    largest: int = MAX_TABLE
+    instead: str = "use PPIM, or a policy of smaller components"
+
+    @abstractmethod
+    def log_matrix(self, component: Component) -> NDArray[np.float64]:
+        """ln Pr(place z | place s), (k, k)."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Tells recipes apart."""
+
+    def check_size(self, k: int) -> None:
+        if k > self.largest:
+            raise TooLarge(f"a component has {k} locations, {self.describe().split()[0]} takes {self.largest}: {self.instead}")
 
 
 class Tabled(Mechanism):
@@ -19,37 +48,39 @@ class Tabled(Mechanism):
     Always of the component calibration: a location is released as one of its own component.
     """
 
-    def __init__(self, graph: PolicyGraph, *, epsilon: float, domain: Domain | None = None):
+    def __init__(self, graph: PolicyGraph, recipe: Recipe, *, epsilon: float, domain: Domain | None = None):
         super().__init__(graph, epsilon=epsilon, domain=domain, calibration="component", sampler="table")
+        self.recipe = recipe
+        recipe.check_size(int(self.groups.sizes.max(initial=0)))
         self._matrices: dict[int, NDArray[np.float64]] = {}
+        if not recipe.translates:  # one shape a component
+            count = np.arange(len(self.groups.starts) - 1, dtype=np.int32)
+            self.groups = replace(self.groups, shape_of=count, representative=count)
+            self._lay_out_tables()
 
-    @abstractmethod
-    def _probabilities(self, shape: int) -> NDArray[np.float64]:
-        """P[i, j] = Pr(place j | place i) of a shape."""
-
-    def _places(self, shape: int) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64]]:
-        """(members of the shape's representative, place of the first of each one's clique, further edges as places)."""
+    def component(self, shape: int) -> Component:
+        """The component that represents a shape."""
         g, G = self.groups, self.graph
         a, b = g.starts[g.representative[shape]], g.starts[g.representative[shape] + 1]
-        return g.members[a:b], g.lead[a:b], shapes.local_pairs(g.members[a:b], G.extra_indptr, G.extra_indices, g.address)
+        members = g.members[a:b]
+        pairs = shapes.local_pairs(members, G.extra_indptr, G.extra_indices, g.address)
+        return Component(shapes.sites_of(members, self.locations.lattice), g.lead[a:b], pairs, members)
 
     def _matrix(self, shape: int) -> NDArray[np.float64]:
         if shape not in self._matrices:
-            self._matrices[shape] = self._probabilities(shape)
+            self._matrices[shape] = self.recipe.log_matrix(self.component(shape))
         return self._matrices[shape]
 
     def _log_rows(self, shape: int, sources: NDArray[np.int64]) -> NDArray[np.float64]:
-        with np.errstate(divide="ignore"):
-            return np.asarray(np.log(self._matrix(shape)[sources]))
+        return self._matrix(shape)[sources]
 
     def _fill_tables(self, which: NDArray[np.int64]) -> None:
         numerator, shift = self._exp_bound
         for shape in which.tolist():
-            P = self._matrix(shape)
-            _, lead, pairs = self._places(shape)
+            P, component = np.exp(self._matrix(shape)), self.component(shape)
             at, size = self._offset[shape], len(P) << self._bits[shape]
             self._mixed[shape], _ = weights.fill_table(
-                P, np.zeros(len(P), np.int64), 1, lead, pairs, numerator, shift, self._bits[shape],
+                P, np.zeros(len(P), np.int64), 1, component.lead, component.pairs, numerator, shift, self._bits[shape],
                 self._cut[at : at + size], self._alias[at : at + size],
             )  # fmt: skip
 
