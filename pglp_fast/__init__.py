@@ -26,7 +26,7 @@ from .errors import (
     TooLarge,
 )
 from .locations import Grid, Points
-from .mechanisms import KRR, PLM, PPIM, GraphExponential, Mechanism, Optimal
+from .mechanisms import KRR, LM, PIM, PLM, PPIM, GraphExponential, Mechanism, Optimal, PlanarLaplace, Remapped, geo_ind
 from .policy import PolicyGraph, blocks, categories, complete, neighbours8
 from .sensitivity import SensitivityHull, sensitivity_hull
 from .threads import get_num_threads, set_num_threads
@@ -62,6 +62,8 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "KRR",
+    "LM",
+    "PIM",
     "PLM",
     "PPIM",
     "BudgetExceeded",
@@ -80,8 +82,10 @@ __all__ = [
     "MobilityModel",
     "Optimal",
     "PGLPError",
+    "PlanarLaplace",
     "Points",
     "PolicyGraph",
+    "Remapped",
     "Repair",
     "Repairs",
     "SensitivityHull",
@@ -96,6 +100,7 @@ __all__ = [
     "complete",
     "day_period",
     "disconnected",
+    "geo_ind",
     "get_num_threads",
     "isolated",
     "isolated_many",

@@ -24,6 +24,8 @@ from .errors import InvalidParameter
 from .locations import Grid
 from .mechanisms.base import Mechanism
 from .mechanisms.knorm import KNorm
+from .mechanisms.remapped import Remapped
+from .mechanisms.sampled import Sampled
 from .threads import run_ranges
 
 _WHY = {
@@ -74,10 +76,15 @@ class Certificate:
 
 
 def certify(mechanism: Mechanism) -> Certificate:
-    """Prove Pr(z|s) <= e^eps Pr(z|s') for every edge (s, s') and output z, or show where it fails."""
+    """Prove Pr(z|s) <= e^eps Pr(z|s') for every edge (s, s') and output z, or show where it fails.
+
+    Of a remapped mechanism, the one that draws is proved: post-processing cannot tell more than it was told.
+    """
     if not isinstance(mechanism, Mechanism):
         raise InvalidParameter(f"certify takes a mechanism, got {type(mechanism).__name__}: pass pf.PPIM(...) or pf.PLM(...)")
-    m, groups, graph = mechanism, mechanism.groups, mechanism.graph
+    m = mechanism.mechanism if isinstance(mechanism, Remapped) else mechanism
+    assert isinstance(m, Sampled)
+    groups, graph = m.groups, m.graph
     tabled, untabled = np.flatnonzero(m.tabled), np.flatnonzero(~m.tabled)
     fault, worst, edge, output, rounding = proof.FINE, 0.0 if graph.n_edges else -np.inf, None, None, 0.0
 
@@ -114,12 +121,12 @@ def certify(mechanism: Mechanism) -> Certificate:
     )
 
 
-def _members(m: Mechanism, shape: int) -> NDArray[np.int32]:
+def _members(m: Sampled, shape: int) -> NDArray[np.int32]:
     g = m.groups.representative[shape]
     return m.groups.members[m.groups.starts[g] : m.groups.starts[g + 1]]
 
 
-def _walk_tables(m: Mechanism, which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+def _walk_tables(m: Sampled, which: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     m._ensure_tables()
     groups, graph = m.groups, m.graph
     fault, worst = np.zeros(which.size, np.int64), np.full((which.size, 4), -np.inf)
@@ -135,7 +142,7 @@ def _walk_tables(m: Mechanism, which: NDArray[np.int64]) -> tuple[NDArray[np.int
     return fault, worst
 
 
-def _premises(m: Mechanism, shape: int) -> tuple[int, float, tuple[int, int] | None]:
+def _premises(m: Sampled, shape: int) -> tuple[int, float, tuple[int, int] | None]:
     """(fault, eps * largest ||difference||_K, an edge that attains it) of a geometric shape."""
     assert isinstance(m, KNorm)
     groups, graph = m.groups, m.graph
@@ -172,7 +179,7 @@ def _gauge(m: KNorm, shape: int, v: NDArray[np.int64]) -> Fraction | float:
     return best
 
 
-def _edge_with(m: Mechanism, shape: int, difference: NDArray[np.int64]) -> tuple[int, int] | None:
+def _edge_with(m: Sampled, shape: int, difference: NDArray[np.int64]) -> tuple[int, int] | None:
     """An edge of the shape's group with this difference of lattice coordinates."""
     members = _members(m, shape)
     lattice = m.locations.lattice[members].astype(np.int64)
@@ -186,7 +193,7 @@ def _edge_with(m: Mechanism, shape: int, difference: NDArray[np.int64]) -> tuple
     return (int(pairs[0].min()), int(pairs[0].max())) if len(pairs) else None
 
 
-def rounding_bound(m: Mechanism, shape: int) -> float:
+def rounding_bound(m: Sampled, shape: int) -> float:
     """Total variation distance between the geometric sampler in float64 and in real arithmetic, at most.
 
     Uniforms are the middles of 2^53 steps: an off-by-2^-54 in u moves the radius by 2^-54 / (u eps), 2^-54 * 54 ln 2 / eps

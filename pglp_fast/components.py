@@ -15,12 +15,14 @@ class Component(NamedTuple):
     lead : (k,) place of the first member of each one's clique, its own place where it is in none
     pairs : (m, 2) further edges, as places
     members : which locations they are; None where only the shape is known
+    hull : vertices of the sensitivity hull, for mechanisms that want it
     """
 
     sites: NDArray[np.int64]
     lead: NDArray[np.int64]
     pairs: NDArray[np.int64]
     members: NDArray[np.int32] | None = None
+    hull: NDArray[np.int64] | None = None
 
     def known_members(self) -> NDArray[np.int32]:
         assert self.members is not None, "a recipe that does not translate is only asked about known locations"

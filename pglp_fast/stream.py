@@ -3,7 +3,7 @@
 import os
 from dataclasses import dataclass
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,7 @@ from . import _validate as check
 from ._kernels import trace as kernels
 from .domain import Domain
 from .errors import InvalidParameter, InvalidState, InvalidTransition
+from .evidence import Evidence
 from .files import write_arrays
 from .ledger import Ledger
 from .policy import PolicyGraph
@@ -37,6 +38,7 @@ class TraceResult:
     added : edges that the repair added
     surrogate : the true location was not in C_t; the nearest location of C_t was released from
     exposed : C_t was a single location that the policy wants hidden: nothing could be done
+    evidence : what the releases say about where users were, for ``pf.attack``; kept where it was asked for
     """
 
     released: check.Cells
@@ -46,6 +48,7 @@ class TraceResult:
     added: NDArray[np.int64]
     surrogate: NDArray[np.bool_]
     exposed: NDArray[np.bool_]
+    evidence: Evidence | None = None
 
 
 def empty_results(*shape: int) -> dict[str, NDArray[Any]]:
@@ -53,6 +56,14 @@ def empty_results(*shape: int) -> dict[str, NDArray[Any]]:
     out: dict[str, NDArray[Any]] = {"released": np.full(shape, -1, check.CELL)}
     out |= {name: np.zeros(shape, np.int64) for name in ("domain_size", "disconnected", "isolated", "added")}
     return out | {name: np.zeros(shape, np.bool_) for name in ("surrogate", "exposed")}
+
+
+class Likelihoods(NamedTuple):
+    """ln Pr(z_t|s) of one step: cells and logarithms of all users end to end, and how many each has."""
+
+    lengths: NDArray[np.int64]
+    cells: NDArray[np.int32]
+    logs: NDArray[np.float64]
 
 
 class Stream:
@@ -95,9 +106,9 @@ class Stream:
         ``period``: of the model, for the move from the last step to this one; ``(t - 1) % periods`` unless told.
         """
         with self._lock:
-            return self._step(cells, period)
+            return self._step(cells, period)[0]
 
-    def _step(self, cells: ArrayLike, period: int | None) -> TraceResult:
+    def _step(self, cells: ArrayLike, period: int | None, replay: bool = False) -> tuple[TraceResult, Likelihoods]:
         r, n = self.releaser, self.users
         true = check.integers(cells, "cells", InvalidTransition).reshape(-1)
         if true.size != n:
@@ -110,31 +121,44 @@ class Stream:
         true = np.ascontiguousarray(true, dtype=check.CELL)
         count = r.model.periods
         which = (self.t - 1) % count if period is None else check.whole(period, "period", 0, count - 1)
-        r._check_budget(self._releases, (true >= 0).astype(np.int64), self.ids)
+        if not replay:
+            r._check_budget(self._releases, (true >= 0).astype(np.int64), self.ids)
         beliefs = self._beliefs
         if self._point:  # a user's prior is its first true cell
             fresh = (beliefs.kind >= 0) & (true >= 0)
             beliefs = beliefs._replace(kind=np.where(fresh, true, beliefs.kind).astype(np.int64))
 
-        out = empty_results(n)
+        out: dict[str, Any] = empty_results(n)
         counts = np.zeros((n, 4), np.int64)
         kinds, lengths = np.empty((2, n), np.int64), np.empty((3, n), np.int64)
-        parts: dict[int, tuple[NDArray[Any], ...]] = {}
         times = np.array([self.t], np.int64)
+        r._book.begin_step()
+        parts: dict[int, tuple[NDArray[Any], ...]] = {}
 
         def part(start: int, stop: int) -> None:
             scratch = r._borrow()
             parts[start] = kernels.step_users(
-                r._policy, r.model.chains[which], r._settings, scratch, self._key, self.ids, times, true,
-                beliefs, self._priors, self._kept, self._edges, start, stop,
-                out["released"], counts, out["surrogate"], out["exposed"], kinds[0], lengths[0], kinds[1], lengths[1], lengths[2],
+                r._policy, r.model.chains[which], r._settings, scratch, r._book.book, self._key, self.ids, times, true,
+                replay, beliefs, self._priors, self._kept, self._edges, start, stop, out["released"], counts,
+                out["surrogate"], out["exposed"], kinds[0], lengths[0], kinds[1], lengths[1], lengths[2],
             )  # fmt: skip
             r._spare.put(scratch)
 
-        run_ranges(part, n, smallest=16)
-        ordered = [parts[start] for start in sorted(parts)]
-        joined = ordered[0] if len(ordered) == 1 else [np.concatenate([piece[k] for piece in ordered]) for k in range(4)]
-        new_cells, new_logs, kept_cells, edges = joined
+        while True:
+            run_ranges(part, n, smallest=16)
+            ordered = [parts[start] for start in sorted(parts)]
+            new_cells, new_logs, kept_cells, edges, seen, keys = (
+                ordered[0] if len(ordered) == 1 else [np.concatenate(column) for column in zip(*ordered, strict=True)]
+            )
+            if not keys.size:
+                break
+            r._book.add(keys)  # and once more: a step is a pure function of what is known before it
+        if replay and out["surrogate"].any():
+            u = int(np.flatnonzero(out["surrogate"])[0])
+            raise InvalidTransition(
+                f"user {self.ids[u]} cannot have released {true[u]} at step {self.t}: under this policy, model and prior it has "
+                "probability 0; give the releaser and the prior it was made with"
+            )
         for k, name in enumerate(("domain_size", "disconnected", "isolated", "added")):
             out[name] = counts[:, k]
         # from here on nothing can fail: the step is taken as a whole
@@ -144,7 +168,9 @@ class Stream:
         self._edges = kernels.Ragged(kinds[1], starts_of(lengths[2]), edges, np.empty(0))
         self._releases = self._releases + (true >= 0)
         self.t += 1
-        return TraceResult(**out)
+        told = out["released"] >= 0
+        kept_rows = np.repeat(told, lengths[0])
+        return TraceResult(**out), Likelihoods(np.where(told, lengths[0], 0), new_cells[kept_rows], seen[kept_rows])
 
     # -- what the adversary knows
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import pglp_fast as pf
 from pglp_fast.errors import InvalidDomain, InvalidLocation, InvalidParameter, InvalidPolicy, PGLPError, TooLarge
-from pglp_fast.mechanisms import base
+from pglp_fast.mechanisms import sampled
 from test_emission import DOMAINS, MECHANISMS, SMALL, assert_private, domain_of, expected, first_cells, large, path
 from test_samplers import SAMPLERS
 
@@ -259,7 +259,7 @@ def test_errors_say_what_and_where():
 @both
 def test_too_large_for_a_matrix_or_a_table(mechanism):
     g = pf.Grid(46, 45)
-    assert g.size > base.MAX_TABLE
+    assert g.size > sampled.MAX_TABLE
     m = mechanism(pf.neighbours8(g), epsilon=1)
     with pytest.raises(TooLarge, match="2070 locations"):
         m.matrix(0)
@@ -307,7 +307,7 @@ def crowd(rows=24, cols=24, kinds=3, block=4):
 @both
 def test_tables_are_built_when_needed_and_are_the_same(monkeypatch, mechanism):
     """Hundreds of distinct shapes: asking for few of them builds few, in any order, and changes nothing."""
-    monkeypatch.setattr(base, "_EAGER_ENTRIES", 0)
+    monkeypatch.setattr(sampled, "_EAGER_ENTRIES", 0)
     g, graph = crowd()
     lazy, eager = (mechanism(graph, epsilon=1, sampler="table") for _ in range(2))
     eager._ensure_tables()
@@ -326,7 +326,7 @@ def test_tables_are_built_when_needed_and_are_the_same(monkeypatch, mechanism):
 
 
 def test_tables_built_by_many_threads_at_once(monkeypatch):
-    monkeypatch.setattr(base, "_EAGER_ENTRIES", 0)
+    monkeypatch.setattr(sampled, "_EAGER_ENTRIES", 0)
     g, graph = crowd(12, 12)
     cells = np.arange(g.size)
     expected_cells = pf.PPIM(graph, epsilon=1, sampler="table").release(cells, rng=1).tolist()
@@ -344,7 +344,7 @@ def test_auto_mixes_both_samplers(mechanism):
     graph = pf.complete(g, np.arange(150)).with_edges([(398, 399), (300, 321), (321, 340)])
     auto, geometric = mechanism(graph, epsilon=1), mechanism(graph, epsilon=1, sampler="geometric")
     sizes = auto.groups.sizes
-    assert auto.tabled.tolist() == (sizes <= base.AUTO_TABLE).tolist()
+    assert auto.tabled.tolist() == (sizes <= sampled.AUTO_TABLE).tolist()
     cells = np.arange(400)
     released = auto.release(cells, rng=1)
     assert released[:150].tolist() == geometric.release(cells, rng=1)[:150].tolist()
@@ -354,7 +354,7 @@ def test_auto_mixes_both_samplers(mechanism):
 
 def test_auto_keeps_tables_within_memory(monkeypatch):
     """Too many distinct shapes for all to have a table: the larger ones are sampled by geometry, the certificate covers both."""
-    monkeypatch.setattr(base, "AUTO_ENTRIES", 1000)
+    monkeypatch.setattr(sampled, "AUTO_ENTRIES", 1000)
     _, graph = crowd()
     m = pf.PPIM(graph, epsilon=1)
     assert 0 < m.tabled.sum() < m.tabled.size

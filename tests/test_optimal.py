@@ -184,11 +184,11 @@ def test_one_weight_past_the_bound_fails_the_certificate():
 
 def test_errors():
     g = pf.Grid(3, 3)
+    with pytest.raises(pf.TooLarge, match="a component has 169 locations, Optimal takes 144: use PPIM, GraphExponential or KRR"):
+        pf.Optimal(pf.complete(pf.Grid(13, 13)), epsilon=1.0)
     with pytest.raises(
-        pf.TooLarge, match="a component has 81 locations, Optimal takes 64: use PPIM, GraphExponential or KRR"
+        pf.InvalidParameter, match=r"loss must be one of 'euclidean', 'squared', a matrix or a function of \(s, z\), got 'cubic'"
     ):
-        pf.Optimal(pf.complete(pf.Grid(9, 9)), epsilon=1.0)
-    with pytest.raises(pf.InvalidParameter, match=r"loss must be one of 'euclidean', 'squared', a matrix or a function of \(s, z\), got 'cubic'"):
         pf.Optimal(pf.blocks(g, 3), epsilon=1.0, loss="cubic")
     with pytest.raises(pf.InvalidParameter, match=r"loss must be 'euclidean', 'squared' or a finite \(9, 9\) matrix"):
         pf.Optimal(pf.blocks(g, 3), epsilon=1.0, loss=np.zeros((2, 2)))

@@ -9,6 +9,9 @@ from .rows import append_rows
 from .shapes import local_pairs, sites_of
 from .weights import TOTAL, build_alias, fill_table
 
+HULL, DIAMOND, DISC = 0, 1, 2  # K: the sensitivity hull itself, P-LM's diamond, planar Laplace's disc
+SIDES = 64  # of the polygon that stands for a disc: corners 0.12 % outside it
+
 
 @kernel
 def fill_tables(
@@ -53,12 +56,45 @@ def diamond(polygon, dx, dy):
 
 
 @kernel
-def diamonds(vertices, starts, dx, dy):
-    """The diamond of each hull, end to end: (vertices, starts)."""
+def disc(polygon, dx, dy):
+    """Planar Laplace's K in lattice units: a regular polygon of SIDES sides around the disc of radius R, the length in km of
+    the sensitivity hull's farthest vertex; the origin if R = 0.
+
+    The disc lies inside, so ||v||_K <= |v| / R: no pair is told apart more easily than by the disc itself. The polygon's own
+    corners lie 1 / cos(pi / SIDES) farther out.
+    """
+    R = 0.0
+    for i in range(polygon.shape[0]):
+        R = max(R, np.hypot(polygon[i, 0] * dx, polygon[i, 1] * dy))
+    if R == 0.0:
+        return np.zeros((1, 2))
+    R *= (1.0 + 2.0**-48) / np.cos(np.pi / SIDES)
+    out = np.empty((SIDES, 2))
+    half = SIDES >> 1
+    for i in range(half):
+        angle = (2 * i + 1) * np.pi / SIDES - np.pi
+        x, y = R * np.cos(angle) / dx, R * np.sin(angle) / dy
+        out[i, 0], out[i, 1], out[i + half, 0], out[i + half, 1] = x, y, -x, -y
+    return out
+
+
+@kernel
+def body_of(polygon, kind, dx, dy):
+    """K of a mechanism for a sensitivity hull."""
+    if kind == DIAMOND:
+        return diamond(polygon, dx, dy)
+    if kind == DISC:
+        return disc(polygon, dx, dy)
+    return polygon.astype(np.float64)
+
+
+@kernel
+def bodies_of(vertices, starts, kind, dx, dy):
+    """K for each hull, end to end: (vertices, starts)."""
     ends = np.zeros(starts.shape[0], np.int64)
     flat = np.empty((4 * (starts.shape[0] - 1), 2))
     for k in range(starts.shape[0] - 1):
-        body = diamond(vertices[starts[k] : starts[k + 1]], dx, dy)
+        body = body_of(vertices[starts[k] : starts[k + 1]], kind, dx, dy)
         flat, ends[k + 1] = append_rows(flat, ends[k], body, body.shape[0])
     return flat[: ends[-1]].copy(), ends
 

@@ -16,7 +16,9 @@ from .jit import kernel
 from .patterns import MAX_CELLS, describe, recall, remember
 from .repair import COMPONENT, repair_domain
 
-Settings = namedtuple("Settings", "epsilon mechanism calibration strategy delta exact")
+# body: K of the noise; tables: draw from the book for components of up to so many, whose keys may need the hull or be anchored;
+# remap: and post-process
+Settings = namedtuple("Settings", "epsilon body calibration strategy delta exact tables with_hull anchored remap")
 # work space as large as the map: a bitmask, clique heads, places, sums and flags of the forward step, empty between uses; rows
 # for whatever is as long as a domain, so that nothing large is allocated at every step; and the memory of repairs
 Scratch = namedtuple("Scratch", "words head place sums flagged ints floats patterns key")

@@ -11,13 +11,14 @@ from collections import namedtuple
 import numpy as np
 
 from .bits import set1, test1
+from .book import draw_place, find, make_key, remap, remapped_column
 from .chacha import CHUNK, GEOMETRIC, LANES, draw
 from .emission import log_column
 from .exposure import difference
 from .hmm import clear_cells, forward, normalise
 from .hull import cross
 from .jit import kernel
-from .knorm import cone_weights, diamond
+from .knorm import body_of, cone_weights
 from .local import component_hull, component_of, discard, prepare, was_added
 from .repair import COMPONENT
 from .rows import append_rows
@@ -25,7 +26,6 @@ from .sampling import noise
 from .snap import nearest_in_domain, nearest_member
 from .weights import build_alias, column_bits
 
-PPIM, PLM = 0, 1
 NOT_STARTED, OWN = -1, -2  # kinds of belief and of ledger; a number >= 0 is the row of a shared prior
 
 # beliefs: of user u the shared prior ``kind[u]``, or cells[start[u]:start[u+1]] where kind is OWN; the same for what
@@ -114,39 +114,69 @@ def _before(chain, scratch, beliefs, priors, u):
 
 
 @kernel
-def _release(policy, settings, scratch, local, s, words):
-    """Release from location s of the domain: (released cell, cells of the new belief, their logarithms)."""
+def _output_set(policy, settings, local, s):
+    """(members, their places in the domain, ln p^- on them, sensitivity hull) of what a release from s may say."""
     view = local.domain
     if settings.calibration == COMPONENT:
         places = component_of(policy, local, view.place[s])
-        K = component_hull(policy, local, places)
-        members, logs = view.cells[places], local.logs[places]
-    else:
-        K, members, logs = local.K, view.cells, local.logs
-    body = K.astype(np.float64) if settings.mechanism == PPIM else diamond(K, policy.dx, policy.dy)
+        K = component_hull(policy, local, places) if settings.with_hull else local.K
+        return view.cells[places], places, local.logs[places], K
+    return view.cells, np.arange(view.cells.shape[0]).astype(np.int32), local.logs, local.K
+
+
+@kernel
+def _release_noise(policy, settings, local, members, K, s, replay, words, likelihood):
+    """Draw noise, snap it, and say how likely that was from everywhere; returns the released cell (replayed: s itself)."""
+    body = body_of(K, settings.body, policy.dx, policy.dy)
     z = np.int64(s)
-    if body.shape[0] > 1:
+    if body.shape[0] > 1 and not replay:
         dx, dy = _draw_noise(words, body, settings.epsilon)
         if settings.calibration == COMPONENT:
             z = nearest_member(policy, members, s, dx, dy)
         else:
-            z = nearest_in_domain(policy, members, view.words, s, dx, dy)
-    likelihood = scratch.floats[1, : members.shape[0]]
+            z = nearest_in_domain(policy, members, local.domain.words, s, dx, dy)
     at = np.searchsorted(members, np.int32(z))
     _log_likelihood(policy, members, at, body, settings.epsilon, settings.exact, likelihood)
     if likelihood[np.searchsorted(members, np.int32(s))] == -np.inf:
         _likelihood_along(policy, members, s, z, body, settings.epsilon, likelihood)
+    return z
+
+
+@kernel
+def _release_table(settings, book, entry, members, logs, s, replay, words, likelihood):
+    """Draw a place from the table, remap it if that is asked for, and say how likely the answer was from everywhere."""
+    k = members.shape[0]
+    z = np.searchsorted(members, np.int32(s))
+    if not replay:
+        z = draw_place(book, entry, k, z, words[0])
+    if settings.remap:
+        to = np.empty(k, np.int64)
+        room = np.empty((2, k))
+        remap(book, entry, k, logs, to, room[0], room[1])
+        if not replay:
+            z = to[z]
+        remapped_column(book, entry, k, to, z, likelihood)
+    else:
+        for place in range(k):
+            likelihood[place] = book.logs[book.at[entry] + place * k + z]
+    return np.int64(members[z])
+
+
+@kernel
+def _posterior(members, logs, likelihood):
+    """(cells, ln p^+, ln Pr(z|s)) where the likelihood is not 0."""
     possible = 0
     for k in range(members.shape[0]):
         possible += likelihood[k] > -np.inf
-    cells, new = np.empty(possible, np.int32), np.empty(possible)
+    cells, new, seen = np.empty(possible, np.int32), np.empty(possible), np.empty(possible)
     n = 0
     for k in range(members.shape[0]):
         if likelihood[k] > -np.inf:
-            cells[n], new[n] = members[k], logs[k] + likelihood[k]
+            cells[n], new[n], seen[n] = members[k], logs[k] + likelihood[k], likelihood[k]
             n += 1
-    normalise(new)
-    return z, cells, new
+    if possible > 0:
+        normalise(new)
+    return cells, new, seen
 
 
 @kernel
@@ -167,18 +197,25 @@ def _keep_cells(cells, before):
 
 @kernel
 def step_users(
-    policy, chain, settings, scratch, key, ids, times, cells, beliefs, priors, kept, edges, start, stop,
+    policy, chain, settings, scratch, book, key, ids, times, cells, replay, beliefs, priors, kept, edges, start, stop,
     released, counts, surrogate, exposed, new_kind, new_length, kept_kind, kept_length, edge_length,
 ):  # fmt: skip
     """One step of users start..stop-1. ``cells``: true locations, -1 for missing.
 
-    Returns the new beliefs, ledger cells and edges, end to end.
+    Returns the new beliefs, ledger cells and edges, likelihoods (beside the beliefs, 0 where nothing was released), all end to
+    end, and the keys that the book lacks. Where there are any, the step must be taken again with them: it is a pure function.
+
+    ``replay``: ``cells`` are what was released before, not where users were: nothing is drawn, beliefs follow. A release that
+    was not possible is flagged as ``surrogate``.
     """
     counters, lanes = np.empty((4, LANES), np.uint32), np.empty((16, LANES), np.uint32)
     words = np.empty((CHUNK, 4), np.uint64)
     pool_cells, pool_logs, used = np.empty((1024, 1), np.int32), np.empty((1024, 1)), 0
     pool_kept, used_kept = np.empty((1024, 1), np.int32), 0
     pool_edges, used_edges = np.empty((64, 2), np.int32), 0
+    pool_seen, used_seen = np.empty((1024, 1)), 0
+    pool_keys, used_keys = np.empty((64, 1), np.int64), 0
+    nothing = np.zeros((1024, 1))
     empty = np.empty(0, np.int32)
     local = prepare(policy, settings, scratch, empty, np.empty(0))
     shared = NOT_STARTED  # the prior that ``local`` is of
@@ -205,6 +242,8 @@ def step_users(
                     new_length[u] = support.shape[0]
                     pool_cells, _ = append_rows(pool_cells, used, support.reshape(-1, 1), support.shape[0])
                     pool_logs, used = append_rows(pool_logs, used, logs.reshape(-1, 1), support.shape[0])
+                    while used_seen < used:
+                        pool_seen, used_seen = append_rows(pool_seen, used_seen, nothing, min(used - used_seen, 1024))
                     pool_kept, used_kept = append_rows(pool_kept, used_kept, own_kept.reshape(-1, 1), own_kept.shape[0])
                     pool_edges, used_edges = append_rows(pool_edges, used_edges, own_edges, own_edges.shape[0])
                     clear_cells(scratch.words, support, support.shape[0])
@@ -219,13 +258,28 @@ def step_users(
             s = np.int64(cell)
             if not test1(view.words, s):
                 surrogate[u] = True
+                if replay:
+                    continue
                 s = nearest_in_domain(policy, view.cells, view.words, s, 0.0, 0.0)
             exposed[u] = local.counts[3] > 0
-            z, new_cells, new_logs = _release(policy, settings, scratch, local, s, words[u - begin])
+            members, places, before, K = _output_set(policy, settings, local, s)
+            likelihood = scratch.floats[1, : members.shape[0]]
+            if members.shape[0] <= settings.tables:
+                wanted = make_key(policy, local, places, members, K, settings.with_hull, settings.anchored)
+                entry = find(book, wanted)
+                if entry < 0:
+                    pool_keys, used_keys = append_rows(pool_keys, used_keys, wanted.reshape(-1, 1), wanted.shape[0])
+                    continue
+                z = _release_table(settings, book, entry, members, before, s, replay, words[u - begin], likelihood)
+            else:
+                z = _release_noise(policy, settings, local, members, K, s, replay, words[u - begin], likelihood)
             released[u] = z
+            new_cells, new_logs, new_seen = _posterior(members, before, likelihood)
+            surrogate[u] |= new_cells.shape[0] == 0  # only a replay can contradict itself
             new_kind[u], new_length[u] = OWN, new_cells.shape[0]
             pool_cells, _ = append_rows(pool_cells, used, new_cells.reshape(-1, 1), new_cells.shape[0])
             pool_logs, used = append_rows(pool_logs, used, new_logs.reshape(-1, 1), new_logs.shape[0])
+            pool_seen, used_seen = append_rows(pool_seen, used_seen, new_seen.reshape(-1, 1), new_seen.shape[0])
             # -- the ledger: cells in every domain so far, repaired edges in every repair so far
             first_release = kept.kind[u] == NOT_STARTED
             if first_release and kind >= 0 and settings.delta == 0.0:
@@ -250,8 +304,10 @@ def step_users(
                         n += 1
             edge_length[u] = n
     discard(scratch, local)
-    belief_cells, belief_logs = pool_cells[:used, 0].copy(), pool_logs[:used, 0].copy()
-    return belief_cells, belief_logs, pool_kept[:used_kept, 0].copy(), pool_edges[:used_edges].copy()
+    return (
+        pool_cells[:used, 0].copy(), pool_logs[:used, 0].copy(), pool_kept[:used_kept, 0].copy(), pool_edges[:used_edges].copy(),
+        pool_seen[:used, 0].copy(), pool_keys[:used_keys, 0].copy(),
+    )  # fmt: skip
 
 
 @kernel

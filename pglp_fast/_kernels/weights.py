@@ -174,26 +174,31 @@ def pick(word, cut, alias, start, bits):
 
 
 @kernel
-def fill_table(P, component, n_components, lead, pairs, numerator, shift, bits, cut, alias):
-    """Alias rows of P, rounded so that the proof on them holds: (how much of the mean row had to be mixed in, the largest
-    distance of a row's sum from 1 before).
+def prove_weights(P, component, n_components, lead, pairs, numerator, shift, W):
+    """Integer weights W of P, rounded so that the proof on them holds; returns how much of the mean row had to be mixed in.
 
     Rounding breaks a tight ratio and a tiny probability; mixing in a little of a distribution that both ends of every
     edge share (the mean row of their component) buys the slack. 2**-30 is nearly always enough; it grows until the check
     passes, and at 1 all rows of a component are equal. Rows without an edge are their own mean: nothing is mixed into
     them.
     """
-    k = P.shape[0]
-    means = np.empty((n_components, k))
+    means = np.empty((n_components, P.shape[1]))
     mean_rows(P, component, means)
-    W = np.empty((k, k), np.uint64)
     worst = np.empty(4)
     eta = 2.0**-30
     while True:
         round_rows(P, component, means, eta, W)
         if check(W, lead, pairs, numerator, shift, worst) or eta >= 1.0:
-            break
+            return eta
         eta *= 4.0
+
+
+@kernel
+def fill_table(P, component, n_components, lead, pairs, numerator, shift, bits, cut, alias):
+    """Alias rows of P's proved weights: (how much of the mean row was mixed in, the largest distance of a row's sum from 1)."""
+    k = P.shape[0]
+    W = np.empty((k, k), np.uint64)
+    eta = prove_weights(P, component, n_components, lead, pairs, numerator, shift, W)
     columns = 1 << bits
     for s in range(k):
         build_alias(W[s], bits, cut[s * columns : (s + 1) * columns], alias[s * columns : (s + 1) * columns])

@@ -16,16 +16,18 @@ from ..files import read_arrays, write_arrays
 from ..locations import Locations
 from ..losses import make_loss, make_prior
 from ..policy import PolicyGraph, require_policy
+from .recipe import Recipe
 from .symmetry import orbits, symmetries
-from .tabled import Recipe, Tabled
+from .tabled import Tabled
 
-MAX_LOCATIONS = 400
+MAX_LOCATIONS = 144  # in a component: a 12 x 12 block takes half a second, an irregular component of as many a minute
 _KIND = "solution"
 
 
 class LeastLoss(Recipe):
     """min sum_s pi(s) sum_z x(s, z) loss(s, z) with x >= 0, rows summing to 1, x(s, z) <= e^eps x(s', z) on every edge."""
 
+    name = "Optimal"
     largest = MAX_LOCATIONS
     instead = "use PPIM, GraphExponential or KRR, or a policy of smaller blocks"
 
@@ -66,7 +68,7 @@ class LeastLoss(Recipe):
 
     def describe(self) -> str:
         prior = "even" if self.prior is None else hashlib.sha256(self.prior.tobytes()).hexdigest()
-        return f"Optimal {self.epsilon} prior={prior} loss={self.loss.describe()}"
+        return f"prior={prior} loss={self.loss.describe()}"
 
 
 class Optimal(Tabled):

@@ -7,11 +7,14 @@ from .. import _validate as check
 from ..components import Component
 from ..domain import Domain
 from ..policy import PolicyGraph
-from .tabled import Recipe, Tabled
+from .recipe import Recipe
+from .tabled import Tabled
 
 
 class RandomisedResponse(Recipe):
     """The truth with probability e^eps / (e^eps + k - 1), any other place evenly."""
+
+    name = "KRR"
 
     def __init__(self, epsilon: float):
         self.epsilon = check.epsilon(epsilon)
@@ -23,12 +26,11 @@ class RandomisedResponse(Recipe):
         np.fill_diagonal(out, min(other + self.epsilon, 0.0))
         return out
 
-    def describe(self) -> str:
-        return f"KRR {self.epsilon}"
-
 
 class HopDecay(Recipe):
     """ln Pr(z|s) = -eps d_G(s, z) / 2, up to the normaliser of each s."""
+
+    name = "GraphExponential"
 
     def __init__(self, epsilon: float):
         self.epsilon = check.epsilon(epsilon)
@@ -41,9 +43,6 @@ class HopDecay(Recipe):
         hops = csgraph.shortest_path(csr_array((np.ones(len(i)), (i, j)), shape=(k, k)), unweighted=True)
         logs = -0.5 * self.epsilon * hops
         return np.asarray(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)))
-
-    def describe(self) -> str:
-        return f"GraphExponential {self.epsilon}"
 
 
 class KRR(Tabled):

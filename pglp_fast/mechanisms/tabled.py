@@ -1,6 +1,5 @@
 """Mechanisms that are given by a table of probabilities for each component shape."""
 
-from abc import ABC, abstractmethod
 from dataclasses import replace
 from typing import Any
 
@@ -11,38 +10,12 @@ from .. import _validate as check
 from .._kernels import shapes, weights
 from ..components import Component
 from ..domain import Domain
-from ..errors import TooLarge
 from ..policy import PolicyGraph
-from .base import MAX_TABLE, Mechanism
+from .recipe import Recipe
+from .sampled import Sampled
 
 
-class Recipe(ABC):
-    """How a mechanism answers for one component, whatever graph it is part of.
-
-    Attributes
-    ----------
-    translates : whether components that are translates of each other get the same answer
-    largest : members of a component that it takes; ``instead`` says what to use beyond
-    """
-
-    translates: bool = True
-    largest: int = MAX_TABLE
-    instead: str = "use PPIM, or a policy of smaller components"
-
-    @abstractmethod
-    def log_matrix(self, component: Component) -> NDArray[np.float64]:
-        """ln Pr(place z | place s), (k, k)."""
-
-    @abstractmethod
-    def describe(self) -> str:
-        """Tells recipes apart."""
-
-    def check_size(self, k: int) -> None:
-        if k > self.largest:
-            raise TooLarge(f"a component has {k} locations, {self.describe().split()[0]} takes {self.largest}: {self.instead}")
-
-
-class Tabled(Mechanism):
+class Tabled(Sampled):
     """A mechanism that says Pr(z|s) over a component as a matrix; tables, release and certificate follow.
 
     Always of the component calibration: a location is released as one of its own component.
