@@ -4,9 +4,13 @@ import numba
 import numpy as np
 import pytest
 from scipy.optimize import linprog
+from scipy.sparse import eye_array, kron, lil_array
 
 import pglp_fast as pf
 from pglp_fast._kernels import weights
+from pglp_fast.files import read_arrays, write_arrays
+from pglp_fast.mechanisms import optimal
+from pglp_fast.mechanisms.symmetry import orbits, symmetries
 
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="large input")
 EPSILONS = (0.01, 0.1, 1.0, 3.0, 10.0)
@@ -21,16 +25,17 @@ def mean_error(m, s=0, loss=None):
 
 
 def plain_optimum(loss, edges, epsilon):
-    """The program as the paper would write it: one row for each directed edge and output, dense."""
+    """The program as the paper would write it: one row for each directed edge and output."""
     k = len(loss)
     rows = []
     for i, j in [*edges, *[(j, i) for i, j in edges]]:
         for z in range(k):
-            row = np.zeros(k * k)
-            row[i * k + z], row[j * k + z] = 1.0, -np.exp(epsilon)
-            rows.append(row)
-    A_eq = np.kron(np.eye(k), np.ones((1, k)))
-    found = linprog(loss.ravel() / k, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=A_eq, b_eq=np.ones(k), method="highs")
+            rows.append((i * k + z, j * k + z))
+    A = lil_array((len(rows), k * k))
+    for n, (a, b) in enumerate(rows):
+        A[n, a], A[n, b] = 1.0, -np.exp(epsilon)
+    A_eq = kron(eye_array(k), np.ones((1, k)), format="csr")
+    found = linprog(loss.ravel() / k, A_ub=A.tocsr(), b_ub=np.zeros(len(rows)), A_eq=A_eq, b_eq=np.ones(k), method="highs")
     return found.fun
 
 
@@ -77,7 +82,7 @@ def test_known_figures_of_the_others():
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("policy", POLICIES)
-@pytest.mark.parametrize("mechanism", [pf.KRR, pf.GraphExponential, pf.Optimal])
+@pytest.mark.parametrize("mechanism", [pf.KRR, pf.GraphExponential, pf.Optimal, pf.PPIM, pf.PLM, pf.PlanarLaplace])
 def test_certified_on_every_policy(mechanism, policy, epsilon):
     """Rows sum to 1, no ratio above e^eps in the matrix or in the integers, no zero opposite a positive."""
     graph, s = POLICIES[policy]()
@@ -118,11 +123,104 @@ def test_optimal_is_within_a_thousandth_of_the_plain_program(seed):
         assert mean_error(m, s) <= mean_error(other, s) * (1 + 1e-6)
 
 
-def test_thirty_six_locations():
-    _, G, s = connected(np.random.default_rng(9), 36, True)
-    m = pf.Optimal(G, epsilon=1.0)
-    assert len(m.matrix(s)[0]) == 36
+@compiled
+@pytest.mark.parametrize(("k", "cliques", "epsilon"), [(24, False, 0.5), (30, True, 2.0), (36, True, 1.0), (36, False, 1.0)])
+def test_up_to_thirty_six_locations(k, cliques, epsilon):
+    """Irregular components, after the repair within 0.1 % of the plain program's optimum."""
+    g, G, s = connected(np.random.default_rng(9), k, cliques)
+    m = pf.Optimal(G, epsilon=epsilon)
+    outputs = G.component(s)
+    assert len(outputs) == k
+    place = {int(c): i for i, c in enumerate(outputs)}
+    loss = g.distance(np.repeat(outputs, k), np.tile(outputs, k)).reshape(k, k)
+    ref = plain_optimum(loss, [(place[a], place[b]) for a, b in G.edges().tolist()], epsilon)
+    assert ref * (1 - 1e-6) <= mean_error(m, s) <= ref * 1.001
     assert pf.certify(m).ok
+
+
+SHAPES = {
+    "square": (lambda: pf.blocks(pf.Grid(5, 5), 5), 8, 91),
+    "rectangle": (lambda: pf.blocks(pf.Grid(3, 5), 5), 4, 65),
+    "flat cells": (lambda: pf.blocks(pf.Grid(4, 4, cell_km=(1.0, 2.0)), 4), 4, 64),
+    "neighbours": (lambda: pf.neighbours8(pf.Grid(3, 3)), 8, 15),
+    "corner": (lambda: pf.PolicyGraph.from_edges(pf.Grid(2, 2), [[0, 1], [0, 2]]), 2, None),
+    "crooked": (lambda: pf.PolicyGraph.from_edges(pf.Grid(2, 3), [[0, 1], [1, 2], [2, 5]]), 1, 16),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_symmetry_shrinks_the_program_and_not_the_optimum(shape):
+    """Group orders and orbit counts by hand (Burnside); the optimum is that without symmetry. A turn that does not
+    keep the edges, or cells that are not square, would give a wrong (larger) group and a worse mechanism."""
+    make, order, pairs = SHAPES[shape]
+    G = make()
+    m = pf.Optimal(G, epsilon=1.0)
+    component = m.component(0)
+    k = len(component.sites)
+    at = component.sites * np.asarray(G.locations.scale)
+    loss = np.hypot(*(at[:, None] - at[None]).transpose(2, 0, 1))
+    moves = symmetries(component, loss)
+    assert len(moves) == order
+    orbit, _ = orbits(moves, component.lead)
+    if pairs is not None:
+        assert len(np.unique(orbit[: k * k])) == pairs
+    outputs = G.component(0)
+    place = {int(c): i for i, c in enumerate(outputs)}
+    edges = [(place[a], place[b]) for a, b in G.edges().tolist() if a in place]
+    assert mean_error(m) == pytest.approx(plain_optimum(loss, edges, 1.0), rel=1e-6)
+
+
+def test_symmetry_respects_prior_and_loss():
+    g = pf.Grid(3, 3)
+    G = pf.blocks(g, 3)
+    prior = np.ones(9)
+    prior[1] = 5.0  # only the mirror left-right is left
+    m = pf.Optimal(G, epsilon=1.0, prior=prior)
+    d = g.distance(np.repeat(np.arange(9), 9), np.tile(np.arange(9), 9)).reshape(9, 9)
+    assert len(symmetries(m.component(0), prior[:, None] * d)) == 2
+    cost = prior[:, None] / prior.sum() * d
+    rows = plain_optimum(9 * cost, [(i, j) for i in range(9) for j in range(i)], 1.0)
+    assert (m.matrix(0)[1] * cost).sum() == pytest.approx(rows, rel=1e-6)
+
+
+def test_solutions_on_disk(tmp_path, monkeypatch):
+    """A second process solves nothing; a damaged file is solved again; a file that lies costs utility, never the promise."""
+    G = pf.blocks(pf.Grid(4, 5), 3)
+    folder = tmp_path / "solutions"
+    first = pf.Optimal(G, epsilon=1.0, cache=folder)
+    P = [first.matrix(s)[1] for s in range(20)]
+    files = sorted(folder.iterdir())
+    assert len(files) == 4
+    solve = optimal.solve
+    calls = []
+    monkeypatch.setattr(optimal, "solve", lambda *a: calls.append(1) or solve(*a))
+    second = pf.Optimal(G, epsilon=1.0, cache=folder)
+    assert all(np.array_equal(second.matrix(s)[1], P[s]) for s in range(20))
+    assert not calls
+    pf.Optimal(G, epsilon=1.1, cache=folder).matrix(0)
+    assert len(calls) == 1  # another epsilon is another program
+    files[0].write_bytes(files[0].read_bytes()[:-7])
+    third = pf.Optimal(G, epsilon=1.0, cache=folder)
+    assert all(np.allclose(third.matrix(s)[1], P[s]) for s in range(20))
+    assert len(calls) == 2
+    for path in folder.iterdir():
+        k = round(len(read_arrays(path, "solution")[0]["P"].ravel()) ** 0.5)
+        write_arrays(path, "solution", {"P": np.eye(k)}, {})
+    liar = pf.Optimal(G, epsilon=1.0, cache=folder)
+    assert pf.certify(liar).ok
+
+
+def test_a_loss_that_is_a_function():
+    g = pf.Grid(3, 6)
+    G = pf.blocks(g, 3)
+    matrix = np.abs(np.arange(18)[:, None] // 6 - np.arange(18)[None] // 6) + 0.0  # rows matter, columns do not
+    a = pf.Optimal(G, epsilon=1.0, loss=lambda s, z: np.abs(s // 6 - z // 6))
+    b = pf.Optimal(G, epsilon=1.0, loss=matrix)
+    inside = matrix[np.ix_(G.component(0), G.component(0))]
+    assert mean_error(a, loss=inside) == pytest.approx(mean_error(b, loss=inside), rel=1e-9)
+    assert mean_error(a, loss=inside) < mean_error(pf.Optimal(G, epsilon=1.0), loss=inside)
+    with pytest.raises(pf.InvalidParameter, match="must give finite numbers of shape"):
+        pf.Optimal(G, epsilon=1.0, loss=lambda s, z: np.nan).matrix(0)
 
 
 @compiled
