@@ -109,7 +109,7 @@ def test_posteriors_follow_the_formula(mechanism, remap, calibration, delta):
     """Random maps, policies and models. Catches a wrong key (another component's table), a remapping under the wrong prior, a
     posterior of who sees what was drawn instead of what was released."""
     ties = steps = 0
-    for k in range(6):
+    for k in range(2 if numba.config.DISABLE_JIT else 6):
         rng = np.random.default_rng([k, len(mechanism), delta > 0])
         locations = random_map(rng, k)
         G, A = random_policy(rng, locations, k), random_transitions(rng, locations.size)
@@ -146,7 +146,7 @@ WAYS = [(m, r) for m in (*STATIC, "ppim", "plm") for r in (None, "euclidean")]
 
 @pytest.mark.parametrize(("mechanism", "remap"), WAYS)
 def test_batches_threads_observers_and_restarts_agree(mechanism, remap, tmp_path):
-    g, model, traces = city()
+    g, model, traces = city(side=6, users=20, steps=7) if numba.config.DISABLE_JIT else city()
     T = pf.TraceReleaser(pf.blocks(g, 3), model, epsilon=1.0, mechanism=mechanism, remap=remap, rng=4)
     R = T.run(traces, evidence=True)
     assert (R.released[traces >= 0] >= 0).all()
@@ -232,6 +232,7 @@ def test_released_cells_follow_the_probabilities(mechanism, remap):
     assert statistic < chi2.isf(1e-6, max(int(often.sum()) - 1, 1))
 
 
+@heavy
 def test_every_table_of_a_trace_is_proved():
     """Integers in Python against the rational below e^eps, for every edge and output of every component met."""
     g, model, traces = city(steps=8)
@@ -262,6 +263,7 @@ def test_a_full_book_begins_anew(monkeypatch):
     assert T._book.book.at[-1] < 2000
 
 
+@heavy
 def test_remapping_lowers_the_error_and_optimal_is_best():
     """What it is for, on one seed: in the mean over 480 steps, remapped noise errs less, and least of all the optimum."""
     g, model, traces = city()
