@@ -159,6 +159,15 @@ def test_any_mechanism():
         assert pf.utility(m).e_eu == pytest.approx(literal(m, [1.0] * 20, 5, [0] * 20, ())[0]["e_eu"], rel=1e-11)
 
 
+def test_quantiles_at_the_very_steps():
+    """k cells in a row, released evenly: Pr(error <= r) = (k + 2 ((k - 1) + ... + (k - r))) / k^2. Asked for that number, the
+    quantile is r, although the sum of floats may fall short of it in the last place."""
+    for k in range(2, 16):
+        m = pf.KRR(pf.complete(pf.Grid(1, k)), epsilon=1e-15)
+        steps = {(k + 2 * sum(k - j for j in range(1, r + 1))) / k**2: float(r) for r in range(k - 1)}
+        assert pf.utility(m, quantiles=list(steps)).quantiles == steps
+
+
 def test_the_optimal_mechanism_is_best():
     """What is least by construction is least by the metric, under its own prior too (there every component is its own shape)."""
     g = pf.Grid(6, 6)

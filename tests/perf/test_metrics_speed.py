@@ -38,7 +38,7 @@ def test_a_million_cells_cost_less_than_numpy_on_the_same_pairs(ratio):
 
 
 def test_estimates_cost_at_most_four_times_the_distances_alone(ratio):
-    """10 million pairs: all metrics with quantiles, intervals and means by location, against NumPy's distances and nothing else."""
+    """10 million pairs: all metrics with quantiles, intervals and means by location, against NumPy's distances."""
     grid = pf.Grid(1000, 1000)
     rng = np.random.default_rng(0)
     true, released = (rng.integers(0, grid.size, 10_000_000).astype(np.int32) for _ in range(2))
