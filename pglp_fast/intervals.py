@@ -22,9 +22,11 @@ class Clusters:
     sizes: NDArray[np.int64]
 
     @classmethod
-    def of(cls, labels: NDArray[np.generic]) -> "Clusters":
-        _, code, sizes = np.unique(labels, return_inverse=True, return_counts=True)
-        return cls(code.reshape(-1).astype(np.int64), sizes.astype(np.int64))
+    def of(cls, code: NDArray[np.int64]) -> "Clusters":
+        """From a number >= 0 for each sample; numbers that nobody has are closed up."""
+        sizes = np.bincount(code)
+        used = sizes > 0
+        return cls((np.cumsum(used) - 1)[code], sizes[used])
 
     def variance_of_mean(self, values: NDArray[np.float64], mean: float) -> float:
         """G/(G-1) sum_g (sum of g's values - mean n_g)^2 / n^2: the linearised variance of a ratio of sums."""

@@ -4,6 +4,7 @@
 Both give a ``Utility``. The formulae are in docs/metrics.md.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -296,7 +297,7 @@ def estimate_utility(
     level = check.positive(level, "level")
     if level >= 1:
         raise InvalidParameter(f"level must be between 0 and 1, got {level}: 0.95 is customary")
-    together = _cluster_labels(clusters, start_cells.shape)
+    together = _cluster_codes(clusters, start_cells.shape)
 
     s, z = start_cells.reshape(-1), end_cells.reshape(-1)
     distance = np.empty(s.size)
@@ -364,8 +365,8 @@ def _sample(values: ArrayLike, size: int, name: str) -> check.Cells:
     return np.require(array, check.CELL, ["C", "W"])  # read-only arrays would compile the kernel once more
 
 
-def _cluster_labels(clusters: str | ArrayLike | None, shape: tuple[int, ...]) -> NDArray[Any] | None:
-    """The cluster of each pair, in one dimension."""
+def _cluster_codes(clusters: str | ArrayLike | None, shape: tuple[int, ...]) -> NDArray[np.int64] | None:
+    """A number for the cluster of each pair, in one dimension."""
     if clusters is None:
         return None
     if isinstance(clusters, str):
@@ -377,12 +378,12 @@ def _cluster_labels(clusters: str | ArrayLike | None, shape: tuple[int, ...]) ->
         labels = np.asarray(clusters)
     if labels.dtype.kind not in "iuUS":
         raise InvalidParameter(f"clusters must be integers or strings, got dtype {labels.dtype}")
-    if labels.shape == shape:
-        return labels.reshape(-1)
-    if len(shape) > 1 and labels.shape == shape[:1]:
-        return np.repeat(labels, int(np.prod(shape[1:])))
-    rows = f", or {shape[:1]}, one for each row" if len(shape) > 1 else ""
-    raise InvalidParameter(f"clusters has shape {labels.shape}: it must be {shape}, one for each pair{rows}")
+    by_row = len(shape) > 1 and labels.shape == shape[:1]
+    if labels.shape != shape and not by_row:
+        rows = f", or {shape[:1]}, one for each row" if len(shape) > 1 else ""
+        raise InvalidParameter(f"clusters has shape {labels.shape}: it must be {shape}, one for each pair{rows}")
+    code = np.unique(labels, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    return np.repeat(code, math.prod(shape[1:])) if by_row else code
 
 
 # -- both
