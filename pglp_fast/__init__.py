@@ -34,6 +34,7 @@ from .threads import get_num_threads, set_num_threads
 if TYPE_CHECKING:
     from . import plot
     from .exposure import Exposure, Repair, Repairs, disconnected, isolated, isolated_many, repair, repair_many
+    from .metrics import Utility, Worst, estimate_utility, utility
     from .mobility import MobilityModel, day_period
     from .stream import Stream, TraceResult
     from .traces import TraceReleaser
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 # what a plain release does not need is imported when first asked for: importing must cost little more than Numba itself
 _LATER = {
     "exposure": ("Exposure", "Repair", "Repairs", "disconnected", "isolated", "isolated_many", "repair", "repair_many"),
+    "metrics": ("Utility", "Worst", "estimate_utility", "utility"),
     "mobility": ("MobilityModel", "day_period"),
     "stream": ("Stream", "TraceResult"),
     "traces": ("TraceReleaser",),
@@ -93,6 +95,8 @@ __all__ = [
     "TooLarge",
     "TraceReleaser",
     "TraceResult",
+    "Utility",
+    "Worst",
     "__version__",
     "blocks",
     "categories",
@@ -100,6 +104,7 @@ __all__ = [
     "complete",
     "day_period",
     "disconnected",
+    "estimate_utility",
     "geo_ind",
     "get_num_threads",
     "isolated",
@@ -110,4 +115,5 @@ __all__ = [
     "repair_many",
     "sensitivity_hull",
     "set_num_threads",
+    "utility",
 ]

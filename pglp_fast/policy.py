@@ -264,7 +264,8 @@ def require_policy(graph: Any) -> None:
         )
 
 
-def _block_labels(grid: Grid, k: int) -> NDArray[np.int64]:
+def block_labels(grid: Grid, k: int) -> NDArray[np.int64]:
+    """Which k x k block each cell lies in, counted from the south-west."""
     across = -(-grid.cols // k)
     return ((np.arange(grid.rows) // k)[:, None] * across + np.arange(grid.cols) // k).reshape(-1)
 
@@ -272,7 +273,7 @@ def _block_labels(grid: Grid, k: int) -> NDArray[np.int64]:
 def blocks(grid: Locations, k: int) -> PolicyGraph:
     """Cells of each k x k block fully connected: G_k9, G_k16, G_k25 for k = 3, 4, 5. Blocks at the edge are cut off."""
     grid = _grid_only(grid, "blocks")
-    return _from_labels(grid, _block_labels(grid, check.whole(k, "k", 1)))
+    return _from_labels(grid, block_labels(grid, check.whole(k, "k", 1)))
 
 
 def categories(locations: Locations, labels: ArrayLike, block: float | None = 6) -> PolicyGraph:
@@ -289,7 +290,7 @@ def categories(locations: Locations, labels: ArrayLike, block: float | None = 6)
     if block is None:
         region = np.zeros(locations.size, np.int64)
     elif isinstance(locations, Grid):
-        region = _block_labels(locations, check.whole(block, "block", 1))
+        region = block_labels(locations, check.whole(block, "block", 1))
     else:
         tiles = np.floor(locations.lattice * np.asarray(locations.scale) / check.positive(block, "block")).astype(np.int64)
         region = np.unique(tiles, axis=0, return_inverse=True)[1].reshape(-1)  # at most one a location: nothing below overflows

@@ -7,6 +7,7 @@ from .domain import Domain
 from .exposure import isolated, repair
 from .locations import Grid, Points
 from .mechanisms import PLM, PPIM
+from .metrics import estimate_utility, utility
 from .mobility import MobilityModel
 from .policy import PolicyGraph, blocks, categories, complete, neighbours8
 from .sensitivity import sensitivity_hull
@@ -33,6 +34,8 @@ def warm_up() -> None:
             m.release([0, 5], users=[9, 2], t=[1, 2])
             m.pmf(0), certify(m)
     PPIM(mixed, epsilon=1.0).table(0)
+    utility(PPIM(mixed, epsilon=1.0), categories=np.arange(36) % 3)
+    estimate_utility(grid, [0, 1, -1], [1, 1, 2], categories=np.arange(36) % 3)
     for calibration in ("component", "graph"):
         isolated(mixed, domain, calibration=calibration), repair(mixed, domain, calibration=calibration)
     model = MobilityModel.fit(grid, [[0, 1, 2]], unseen="neighbours8")

@@ -39,6 +39,20 @@ def fill_tables(
 
 
 @kernel
+def fill_log_matrices(
+    which, start, stop, epsilon, stretch, bodies, body_starts, members, starts, representative, lattice, at, out
+):
+    """ln Pr(z|s) of shapes ``which[start:stop]``, that of ``which[w]`` row by row from ``out[at[w]]`` on."""
+    for w in range(start, stop):
+        shape = which[w]
+        a, b = starts[representative[shape]], starts[representative[shape] + 1]
+        k = b - a
+        body = bodies[body_starts[shape] : body_starts[shape + 1]]
+        rows = out[at[w] : at[w] + k * k].reshape(k, k)
+        log_probabilities(sites_of(members[a:b], lattice), stretch, body, epsilon, np.arange(k), 0, k, rows)
+
+
+@kernel
 def diamond(polygon, dx, dy):
     """P-LM's K in lattice units: |x| dx + |y| dy <= S, S the largest over the sensitivity hull's vertices; the origin if S = 0.
 

@@ -91,5 +91,10 @@ class Mechanism(ABC):
         row = self._log_rows(self.groups.shape(s), self.groups.address[s, 1:].astype(np.int64))[0]
         return self.groups.of(s).copy(), row if log else np.exp(row)
 
+    def _log_matrices(self, which: NDArray[np.int64]) -> NDArray[np.float64]:
+        """ln Pr(z|s) of these shapes, each (k, k) row by row, end to end."""
+        blocks = [self._log_rows(int(shape), np.arange(self.groups.sizes[shape])).reshape(-1) for shape in which]
+        return np.concatenate(blocks) if blocks else np.empty(0)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.graph!r}, epsilon={self.epsilon}, calibration={self.calibration!r})"

@@ -24,6 +24,7 @@ from .recipe import Recipe
 from .sampled import Sampled
 
 _MAX_ROW = 5000  # output set for which a single exact row is computed
+_BATCHED = 128  # matrices of shapes up to this size are computed many at a time
 _ROW_SUM = 1e-9  # a table is refused whose exact rows are further off than this
 
 
@@ -69,6 +70,24 @@ class KNorm(Sampled):
             emission.log_probabilities(sites, self.locations.stretch, body, self.epsilon, sources, start, stop, out)
 
         run_ranges(part, len(sites), smallest=32)
+        return out
+
+    def _log_matrices(self, which: NDArray[np.int64]) -> NDArray[np.float64]:
+        g, sizes = self.groups, self.groups.sizes[which]
+        at = starts_of(sizes**2)
+        out = np.empty(at[-1])
+        small = sizes <= _BATCHED
+        batch, batch_at = which[small], at[:-1][small]
+
+        def part(start: int, stop: int) -> None:
+            knorm.fill_log_matrices(
+                batch, start, stop, self.epsilon, self.locations.stretch, *self.bodies, g.members, g.starts, g.representative,
+                self.locations.lattice, batch_at, out,
+            )  # fmt: skip
+
+        run_ranges(part, batch.size, smallest=16)
+        for w in np.flatnonzero(~small):  # each is shared out among the threads
+            out[at[w] : at[w + 1]] = self._log_rows(int(which[w]), np.arange(sizes[w])).reshape(-1)
         return out
 
     def _fill_tables(self, which: NDArray[np.int64]) -> None:

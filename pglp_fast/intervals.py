@@ -1,0 +1,131 @@
+"""Confidence intervals for what is estimated from samples: means, shares and quantiles.
+
+Samples may come in clusters (the steps of one user): within a cluster they may depend on each other in any way, the clusters
+are independent. Then variances are those between clusters, and multipliers Student's with one degree of freedom less than
+there are clusters. Where nothing can be said (one sample, one cluster) an interval is all that is possible.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Interval = tuple[float, float]
+
+
+@dataclass(frozen=True)
+class Clusters:
+    """code: the cluster of each sample, 0..len(sizes)-1; sizes: samples in each, none empty."""
+
+    code: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, code: NDArray[np.int64]) -> "Clusters":
+        """From a number >= 0 for each sample; numbers that nobody has are closed up."""
+        sizes = np.bincount(code)
+        used = sizes > 0
+        return cls((np.cumsum(used) - 1)[code], sizes[used])
+
+    def variance_of_mean(self, values: NDArray[np.float64], mean: float) -> float:
+        """G/(G-1) sum_g (sum of g's values - mean n_g)^2 / n^2: the linearised variance of a ratio of sums."""
+        groups, n = len(self.sizes), int(self.sizes.sum())
+        off = np.bincount(self.code, weights=values, minlength=groups) - mean * self.sizes
+        return groups / (groups - 1) * float(off @ off) / n**2
+
+    @property
+    def like(self) -> float:
+        """n^2 / sum n_g^2: how many independent samples the clusters are worth if all samples of a cluster are the same."""
+        return float(self.sizes.sum()) ** 2 / float((self.sizes.astype(np.float64) ** 2).sum())
+
+
+def _student(level: float, freedom: int) -> float:
+    from scipy.special import stdtrit  # here: importing the package must stay light
+
+    return float(stdtrit(freedom, 0.5 + level / 2))
+
+
+def _normal(level: float) -> float:
+    from scipy.special import ndtri
+
+    return float(ndtri(0.5 + level / 2))
+
+
+def mean_interval(values: NDArray[np.float64], level: float, clusters: Clusters | None = None) -> Interval:
+    """Of the mean of values >= 0: mean -+ t standard errors, not below 0."""
+    units = len(values) if clusters is None else len(clusters.sizes)
+    if units < 2:
+        return 0.0, math.inf
+    mean = float(values.mean())
+    variance = float(values.var(ddof=1)) / len(values) if clusters is None else clusters.variance_of_mean(values, mean)
+    half = _student(level, units - 1) * math.sqrt(variance)
+    return max(mean - half, 0.0), mean + half
+
+
+def _effective_size(hits: NDArray[np.float64], clusters: Clusters) -> float:
+    """How many independent samples would give the share of hits the variance that the clusters give it."""
+    n, share = len(hits), float(hits.mean())
+    if not 0 < share < 1:  # the samples do not say how alike a cluster's are: assume the worst
+        return clusters.like
+    variance = clusters.variance_of_mean(hits, share)
+    return min(float(n), share * (1 - share) / variance) if variance > 0 else float(n)
+
+
+def share_interval(hits: NDArray[np.bool_], level: float, clusters: Clusters | None = None) -> Interval:
+    """Of a probability, from hits and misses: Wilson's. With clusters, of as many samples as they are worth."""
+    share = float(hits.mean())
+    if clusters is None:
+        return wilson(share, len(hits), _normal(level))
+    if len(clusters.sizes) < 2:
+        return 0.0, 1.0
+    return wilson(share, _effective_size(hits.astype(np.float64), clusters), _student(level, len(clusters.sizes) - 1))
+
+
+def wilson(share: float, n: float, z: float) -> Interval:
+    """The p with |share - p| <= z sqrt(p (1 - p) / n)."""
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    half = z / (1 + z * z / n) * math.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return max(0.0, min(middle - half, share)), min(1.0, max(middle + half, share))
+
+
+def quantile_rank(n: int, q: float) -> int:
+    """Place (from 0) in n sorted samples of the smallest value that a share of q of them does not exceed."""
+    return min(max(math.ceil(n * q * (1 - 2.0**-50)) - 1, 0), n - 1)  # n q rounds: 0.9 * 10 is no more than 9
+
+
+def quantile_interval(ordered: NDArray[np.float64], q: float, level: float, clusters: Clusters | None = None,
+                      values: NDArray[np.float64] | None = None) -> Interval:  # fmt: skip
+    """Of the q-quantile of values >= 0, between two of the sorted samples; 0 and inf where there are too few.
+
+    Independent samples: the number not above the quantile is at least Binomial(n, q), that below it at most, whatever the
+    distribution, with or without ties. With clusters (``values`` are the samples in the clusters' order): that number's share is
+    taken as normal, with the variance of q (1 - q) over the effective size at the estimate (Woodruff's interval).
+    """
+    n = len(ordered)
+    if clusters is None:
+        low = binomial_quantile(n, q, (1 - level) / 2)  # ranks count from 1; 0 and n + 1 are beyond the samples
+        high = binomial_quantile(n, q, (1 + level) / 2) + 1
+    else:
+        if len(clusters.sizes) < 2:
+            return 0.0, math.inf
+        assert values is not None
+        size = _effective_size((values <= ordered[quantile_rank(n, q)]).astype(np.float64), clusters)
+        half = _student(level, len(clusters.sizes) - 1) * math.sqrt(q * (1 - q) / size)
+        low = math.floor(n * (q - half)) + 1 if q >= half else 0
+        high = min(math.ceil(n * (q + half)), n + 1)
+    return (float(ordered[low - 1]) if low > 0 else 0.0), (float(ordered[high - 1]) if high <= n else math.inf)
+
+
+def binomial_quantile(n: int, q: float, p: float) -> int:
+    """The smallest k with Pr(Binomial(n, q) <= k) >= p."""
+    from scipy.special import bdtr
+
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if bdtr(middle, n, q) >= p:
+            high = middle
+        else:
+            low = middle + 1
+    return low
