@@ -34,6 +34,7 @@ from .threads import get_num_threads, set_num_threads
 if TYPE_CHECKING:
     from . import plot
     from .exposure import Exposure, Repair, Repairs, disconnected, isolated, isolated_many, repair, repair_many
+    from .inference import Comparison, Privacy, compare, privacy
     from .metrics import Utility, Worst, estimate_utility, utility
     from .mobility import MobilityModel, day_period
     from .stream import Stream, TraceResult
@@ -44,6 +45,7 @@ _LATER = {
     "exposure": ("Exposure", "Repair", "Repairs", "disconnected", "isolated", "isolated_many", "repair", "repair_many"),
     "metrics": ("Utility", "Worst", "estimate_utility", "utility"),
     "mobility": ("MobilityModel", "day_period"),
+    "inference": ("Comparison", "Privacy", "compare", "privacy"),
     "stream": ("Stream", "TraceResult"),
     "traces": ("TraceReleaser",),
 }
@@ -70,6 +72,7 @@ __all__ = [
     "PPIM",
     "BudgetExceeded",
     "Certificate",
+    "Comparison",
     "Domain",
     "Exposure",
     "GraphExponential",
@@ -87,6 +90,7 @@ __all__ = [
     "PlanarLaplace",
     "Points",
     "PolicyGraph",
+    "Privacy",
     "Remapped",
     "Repair",
     "Repairs",
@@ -101,6 +105,7 @@ __all__ = [
     "blocks",
     "categories",
     "certify",
+    "compare",
     "complete",
     "day_period",
     "disconnected",
@@ -111,6 +116,7 @@ __all__ = [
     "isolated_many",
     "neighbours8",
     "plot",
+    "privacy",
     "repair",
     "repair_many",
     "sensitivity_hull",

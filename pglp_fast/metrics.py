@@ -17,7 +17,8 @@ from ._kernels import metrics as kernels
 from .errors import InvalidDomain, InvalidLocation, InvalidParameter, TooLarge
 from .intervals import Clusters, Interval, mean_interval, quantile_interval, quantile_rank, share_interval
 from .locations import Grid, Locations
-from .mechanisms.base import MAX_TABLE, Mechanism
+from .mechanisms.base import Mechanism
+from .mechanisms.recipe import MAX_TABLE
 from .policy import block_labels
 from .ragged import starts_of
 from .threads import run_ranges
@@ -138,7 +139,7 @@ def utility(
     m, g, n = mechanism, mechanism.groups, mechanism.locations.size
     labels = _labels(m.locations, region, categories)
     wanted = _quantiles(quantiles)
-    weight = _weight(prior, g.address[:, 0] >= 0)
+    weight = location_weights(prior, g.address[:, 0] >= 0)
     sizes = g.sizes
     if sizes.max() > MAX_TABLE:
         s = g.members[g.starts[g.representative[int(np.argmax(sizes))]]]
@@ -190,7 +191,7 @@ def utility(
     )
 
 
-def _weight(prior: ArrayLike | None, inside: NDArray[np.bool_]) -> Floats:
+def location_weights(prior: ArrayLike | None, inside: NDArray[np.bool_]) -> Floats:
     """The prior over locations, summing to 1."""
     if not inside.any():
         raise InvalidDomain("the domain is empty: nothing can be released, so there is no error to expect")
