@@ -113,7 +113,8 @@ class Comparison:
         utility, privacy = "utility (less is better)", "privacy (more is better, but lift)"
         lines = [f"{'':{width}} |{utility:^34}|{privacy:^36}"]
         lines.append(
-            f"{'mechanism':{width}} |{'error km':>11}{'worst km':>11}{'90 % km':>11} |{'adversary km':>13}{'left bits':>11}{'ln lift':>10}"
+            f"{'mechanism':{width}} |{'error km':>11}{'worst km':>11}{'90 % km':>11} |"
+            f"{'adversary km':>13}{'left bits':>11}{'ln lift':>10}"
         )
         for name, (u, p) in self.rows.items():
             tail = u.quantiles.get(0.9, float("nan"))

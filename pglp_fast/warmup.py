@@ -6,7 +6,7 @@ from .certify import certify
 from .domain import Domain
 from .exposure import isolated, repair
 from .locations import Grid, Points
-from .mechanisms import PLM, PPIM
+from .mechanisms import KRR, PLM, PPIM, PlanarLaplace, Remapped
 from .metrics import estimate_utility, utility
 from .mobility import MobilityModel
 from .policy import PolicyGraph, blocks, categories, complete, neighbours8
@@ -28,18 +28,21 @@ def warm_up() -> None:
         sensitivity_hull(graph, 0).gauge([[1.0, 1.0]])
     PolicyGraph.from_scipy(grid, np.zeros((36, 36)))
     sensitivity_hull(mixed).contains([[1, 1]])
-    for mechanism in (PLM, PPIM):
+    for mechanism in (PLM, PPIM, PlanarLaplace):
         for sampler in ("table", "geometric"):
             m = mechanism(mixed, epsilon=1.0, domain=domain, sampler=sampler)
             m.release([0, 5], users=[9, 2], t=[1, 2])
             m.pmf(0), certify(m)
     PPIM(mixed, epsilon=1.0).table(0)
+    certify(Remapped(KRR(mixed, epsilon=1.0)))
     utility(PPIM(mixed, epsilon=1.0), categories=np.arange(36) % 3)
     estimate_utility(grid, [0, 1, -1], [1, 1, 2], categories=np.arange(36) % 3)
     for calibration in ("component", "graph"):
         isolated(mixed, domain, calibration=calibration), repair(mixed, domain, calibration=calibration)
     model = MobilityModel.fit(grid, [[0, 1, 2]], unseen="neighbours8")
     model.forward(np.full(36, 1 / 36)), model.forward(np.full((2, 36), 1 / 36)), model.forward_sparse([0], [1.0])
-    stream = TraceReleaser(mixed, model, epsilon=1.0).start(2)
-    stream.step([0, 1]), stream.step([1, -1])
-    stream.domain(0)
+    for how in ({}, {"mechanism": "krr", "remap": "euclidean"}):
+        releaser = TraceReleaser(mixed, model, epsilon=1.0, **how)
+        stream = releaser.start(2)
+        stream.step([0, 1]), stream.step([1, -1])
+        stream.domain(0)
