@@ -21,7 +21,9 @@ from .errors import (
     InvalidParameter,
     InvalidPolicy,
     InvalidState,
+    InvalidTable,
     InvalidTransition,
+    MissingPackage,
     PGLPError,
     TooLarge,
 )
@@ -37,6 +39,17 @@ if TYPE_CHECKING:
     from .mobility import MobilityModel, day_period
     from .stream import Stream, TraceResult
     from .traces import TraceReleaser
+    from .tracks import (
+        POIs,
+        Traces,
+        Tracks,
+        iter_table,
+        read_foursquare,
+        read_geolife,
+        read_gowalla,
+        read_peopleflow_pois,
+        read_table,
+    )
 
 # what a plain release does not need is imported when first asked for: importing must cost little more than Numba itself
 _LATER = {
@@ -44,7 +57,11 @@ _LATER = {
     "mobility": ("MobilityModel", "day_period"),
     "stream": ("Stream", "TraceResult"),
     "traces": ("TraceReleaser",),
-}
+    "tracks": (
+        "POIs", "Traces", "Tracks", "iter_table", "read_foursquare", "read_geolife", "read_gowalla", "read_peopleflow_pois",
+        "read_table",
+    ),
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -75,11 +92,14 @@ __all__ = [
     "InvalidParameter",
     "InvalidPolicy",
     "InvalidState",
+    "InvalidTable",
     "InvalidTransition",
     "Mechanism",
+    "MissingPackage",
     "MobilityModel",
     "Optimal",
     "PGLPError",
+    "POIs",
     "Points",
     "PolicyGraph",
     "Repair",
@@ -89,6 +109,8 @@ __all__ = [
     "TooLarge",
     "TraceReleaser",
     "TraceResult",
+    "Traces",
+    "Tracks",
     "__version__",
     "blocks",
     "categories",
@@ -99,8 +121,14 @@ __all__ = [
     "get_num_threads",
     "isolated",
     "isolated_many",
+    "iter_table",
     "neighbours8",
     "plot",
+    "read_foursquare",
+    "read_geolife",
+    "read_gowalla",
+    "read_peopleflow_pois",
+    "read_table",
     "repair",
     "repair_many",
     "sensitivity_hull",
