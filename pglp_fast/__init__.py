@@ -21,7 +21,9 @@ from .errors import (
     InvalidParameter,
     InvalidPolicy,
     InvalidState,
+    InvalidTable,
     InvalidTransition,
+    MissingPackage,
     PGLPError,
     TooLarge,
 )
@@ -39,6 +41,17 @@ if TYPE_CHECKING:
     from .mobility import MobilityModel, day_period
     from .stream import Stream, TraceResult
     from .traces import TraceReleaser
+    from .tracks import (
+        POIs,
+        Traces,
+        Tracks,
+        iter_table,
+        read_foursquare,
+        read_geolife,
+        read_gowalla,
+        read_peopleflow_pois,
+        read_table,
+    )
 
 # what a plain release does not need is imported when first asked for: importing must cost little more than Numba itself
 _LATER = {
@@ -48,7 +61,11 @@ _LATER = {
     "inference": ("Comparison", "Privacy", "compare", "privacy"),
     "stream": ("Stream", "TraceResult"),
     "traces": ("TraceReleaser",),
-}
+    "tracks": (
+        "POIs", "Traces", "Tracks", "iter_table", "read_foursquare", "read_geolife", "read_gowalla", "read_peopleflow_pois",
+        "read_table",
+    ),
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -82,11 +99,14 @@ __all__ = [
     "InvalidParameter",
     "InvalidPolicy",
     "InvalidState",
+    "InvalidTable",
     "InvalidTransition",
     "Mechanism",
+    "MissingPackage",
     "MobilityModel",
     "Optimal",
     "PGLPError",
+    "POIs",
     "PlanarLaplace",
     "Points",
     "PolicyGraph",
@@ -99,6 +119,8 @@ __all__ = [
     "TooLarge",
     "TraceReleaser",
     "TraceResult",
+    "Traces",
+    "Tracks",
     "Utility",
     "Worst",
     "__version__",
@@ -114,9 +136,15 @@ __all__ = [
     "get_num_threads",
     "isolated",
     "isolated_many",
+    "iter_table",
     "neighbours8",
     "plot",
     "privacy",
+    "read_foursquare",
+    "read_geolife",
+    "read_gowalla",
+    "read_peopleflow_pois",
+    "read_table",
     "repair",
     "repair_many",
     "sensitivity_hull",
