@@ -17,6 +17,7 @@ from .domain import Domain
 from .errors import (
     BudgetExceeded,
     InvalidDomain,
+    InvalidEvidence,
     InvalidLocation,
     InvalidParameter,
     InvalidPolicy,
@@ -33,6 +34,8 @@ from .threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
     from . import plot
+    from .attacks import Attack, AttackTable, attack
+    from .evidence import Evidence
     from .exposure import Exposure, Repair, Repairs, disconnected, isolated, isolated_many, repair, repair_many
     from .mobility import MobilityModel, day_period
     from .stream import Stream, TraceResult
@@ -40,6 +43,8 @@ if TYPE_CHECKING:
 
 # what a plain release does not need is imported when first asked for: importing must cost little more than Numba itself
 _LATER = {
+    "attacks": ("Attack", "AttackTable", "attack"),
+    "evidence": ("Evidence",),
     "exposure": ("Exposure", "Repair", "Repairs", "disconnected", "isolated", "isolated_many", "repair", "repair_many"),
     "mobility": ("MobilityModel", "day_period"),
     "stream": ("Stream", "TraceResult"),
@@ -64,13 +69,17 @@ __all__ = [
     "KRR",
     "PLM",
     "PPIM",
+    "Attack",
+    "AttackTable",
     "BudgetExceeded",
     "Certificate",
     "Domain",
+    "Evidence",
     "Exposure",
     "GraphExponential",
     "Grid",
     "InvalidDomain",
+    "InvalidEvidence",
     "InvalidLocation",
     "InvalidParameter",
     "InvalidPolicy",
@@ -90,6 +99,7 @@ __all__ = [
     "TraceReleaser",
     "TraceResult",
     "__version__",
+    "attack",
     "blocks",
     "categories",
     "certify",

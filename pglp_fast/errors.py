@@ -25,6 +25,10 @@ class InvalidTransition(PGLPError, ValueError):
     """A mobility model that is not a Markov chain over the locations."""
 
 
+class InvalidEvidence(PGLPError, ValueError):
+    """Releases that contradict each other under the model, or rows that are not evidence over the map."""
+
+
 class BudgetExceeded(PGLPError):
     """The release would spend more than the user's budget; nothing was drawn."""
 
