@@ -121,7 +121,8 @@ class Attack:
     map : the most likely location at each step
     viterbi : the most likely whole path; among equals the lowest last cell, then the lowest cell before that, and so on
     expected_error : expected distance in km of ``bayes``
-    errors : the same for every estimator, by name: "released" (the last release), "map", "viterbi", "bayes", "online map", "online bayes"
+    errors : the same for every estimator, by name: "released" (the last release), "map", "viterbi", "bayes", "online map",
+        "online bayes"
     entropy : H(s_t | z_1..z_T) in bits
     lift : ln of the largest p_t^+(s) / p_t^-(s): how much this release raised the belief in a location; 0 where none was made
     online_bayes, online_map : guesses from z_1..z_t alone, under p_t^+, as an adversary who cannot wait makes them
@@ -168,7 +169,7 @@ class Attack:
         return out
 
     def expected(self, guesses: ArrayLike) -> Reals:
-        """Expected distance in km of any guesses (users, T) under Pr(s_t | z_1..z_T); NaN where the guess is -1, or nothing known."""
+        """Expected distance in km of any guesses (users, T) under Pr(s_t | z_1..z_T); NaN where the guess is -1 or too early."""
         cells = _cells(guesses, self.bayes.shape, self.evidence.model.locations.size, "guesses")
         out = np.full(cells.shape, np.nan)
         place = _place(self.evidence)
@@ -279,7 +280,7 @@ class Attack:
 
     def __repr__(self) -> str:
         n, T = self.bayes.shape
-        return f"Attack({n} users, {T} steps, expected error {np.nanmean(self.expected_error):.3g} km)" if n * T else "Attack(nothing)"
+        return f"Attack({n} users, {T} steps, {self.evidence.model!r})"
 
 
 def attack(evidence: Evidence, truth: ArrayLike | None = None) -> Attack:
@@ -292,14 +293,16 @@ def attack(evidence: Evidence, truth: ArrayLike | None = None) -> Attack:
 
     Notes
     -----
-    p_t^+ by filtering, Pr(s_t | all z) by the forward-backward recursion, the most likely path by Viterbi's; on sparse vectors, by
-    logarithm where float64 would underflow. H(s_1..s_T | z) = H(s_1 | z) + sum_t H(s_t | s_{t-1}, z), since given all releases the
-    path is still a Markov chain, with transitions M(i, j) Pr(z_t.. | s_t = j) / Pr(z_t.. | s_{t-1} = i).
+    p_t^+ by filtering, Pr(s_t | all z) by the forward-backward recursion, the most likely path by Viterbi's; on sparse vectors,
+    by logarithm where float64 would underflow. H(s_1..s_T | z) = H(s_1 | z) + sum_t H(s_t | s_{t-1}, z): given all releases
+    the path is still a Markov chain, with transitions M(i, j) Pr(z_t.. | s_t = j) / Pr(z_t.. | s_{t-1} = i).
 
     Raises ``InvalidEvidence`` where releases contradict the model: no path has them all.
     """
     if not isinstance(evidence, Evidence):
-        raise InvalidEvidence(f"evidence must be an Evidence, got {type(evidence).__name__}: TraceReleaser.run(..., evidence=True)")
+        raise InvalidEvidence(
+            f"evidence must be an Evidence, got {type(evidence).__name__}: TraceReleaser.run(..., evidence=True)"
+        )
     seen = _check(evidence)
     (n, T), size = evidence.shape, evidence.model.locations.size
     true = None if truth is None else _cells(truth, (n, T), size, "truth")
@@ -308,12 +311,10 @@ def attack(evidence: Evidence, truth: ArrayLike | None = None) -> Attack:
     guesses = np.full((kernels.ESTIMATORS, n, T), -1, check.CELL)
     guesses[kernels.RELEASED] = _last_release(evidence.released)
     errors = np.full((kernels.ESTIMATORS, n, T), np.nan)
-    unknown = [np.full((n, T), np.nan) for _ in range(4)]
-    report = kernels.Report(guesses, errors, *unknown, np.zeros(n), np.zeros(n))
+    entropy, lift, online_error, online_entropy = (np.full((n, T), np.nan) for _ in range(4))
+    report = kernels.Report(guesses, errors, entropy, lift, online_error, online_entropy, np.zeros(n), np.zeros(n))
     failed = np.full(n, -1, np.int64)
-    run_ranges(
-        lambda start, stop: kernels.attack_users(moves, seen, *place, start, stop, report, failed), n, smallest=_SMALLEST
-    )
+    run_ranges(lambda start, stop: kernels.attack_users(moves, seen, *place, start, stop, report, failed), n, smallest=_SMALLEST)
     bad = np.flatnonzero(failed >= 0)
     if bad.size:
         u = bad[0]
@@ -366,7 +367,9 @@ def _moves(evidence: Evidence) -> kernels.Moves:
     indptr = np.stack([_own(c.indptr, np.int64) + offset for c, offset in zip(chains, offsets, strict=True)])
     indices = _own(chains[0].indices if len(chains) == 1 else np.concatenate([c.indices for c in chains]), np.int32)
     data = _own(chains[0].data if len(chains) == 1 else np.concatenate([c.data for c in chains]), np.float64)
-    return kernels.Moves(indptr, indices, data, np.log(data))
+    logs = np.empty_like(data)
+    run_ranges(lambda start, stop: np.log(data[start:stop], out=logs[start:stop]), len(data))
+    return kernels.Moves(indptr, indices, data, logs)
 
 
 def _place(evidence: Evidence) -> tuple[NDArray[np.int32], float, float, int]:
@@ -377,8 +380,7 @@ def _place(evidence: Evidence) -> tuple[NDArray[np.int32], float, float, int]:
 
 def _last_release(released: check.Cells) -> check.Cells:
     """Each step's release, or the one before where there is none."""
-    n, T = released.shape
-    at = np.maximum.accumulate(np.where(released >= 0, np.arange(T), 0), axis=1)
+    at = np.maximum.accumulate(np.where(released >= 0, np.arange(released.shape[1]), 0), axis=1)
     return np.take_along_axis(released, at, axis=1)
 
 
@@ -393,8 +395,16 @@ def _check(evidence: Evidence) -> kernels.Seen:
     cells, logs = _own(evidence.cells, np.int32), _own(evidence.logs, np.float64)
     if periods.shape != (T,) or (T > 1 and (periods[1:].min() < 0 or periods[1:].max() >= model.periods)):
         raise InvalidEvidence(f"periods must be {T} numbers in 0..{model.periods - 1}, one for each step")
-    if start.shape != (n * T + 1,) or start[0] != 0 or start[-1] != len(cells) or len(cells) != len(logs) or (np.diff(start) < 0).any():
-        raise InvalidEvidence(f"start must ascend from 0 to the number of cells and of logs, with {n * T + 1} entries for {n} x {T} rows")
+    if (
+        start.shape != (n * T + 1,)
+        or start[0] != 0
+        or start[-1] != len(cells)
+        or len(cells) != len(logs)
+        or (np.diff(start) < 0).any()
+    ):
+        raise InvalidEvidence(
+            f"start must ascend from 0 to the number of cells and of logs, with {n * T + 1} entries for {n} x {T} rows"
+        )
     row, flaw = kernels.first_flaw(start, cells, logs, size)
     if row >= 0:
         raise InvalidEvidence(f"the row of user {row // T} at step {row % T} has {_FLAWS[flaw]}")

@@ -2,19 +2,22 @@
 
 import numpy as np
 
+from .attacks import attack
 from .certify import certify
 from .domain import Domain
+from .evidence import Evidence
 from .exposure import isolated, repair
 from .locations import Grid, Points
 from .mechanisms import PLM, PPIM
 from .mobility import MobilityModel
 from .policy import PolicyGraph, blocks, categories, complete, neighbours8
+from .priors import make_priors
 from .sensitivity import sensitivity_hull
 from .traces import TraceReleaser
 
 
 def warm_up() -> None:
-    """Go through the package as a release would: locations, policy, domain, hull, mechanism, certificate, trace."""
+    """Go through the package as a release would: locations, policy, domain, hull, mechanism, certificate, trace, attack."""
     grid = Grid(6, 6)
     points = Points(np.random.default_rng(0).random((12, 2)))
     points.nearest([[0.5, 0.5]])
@@ -40,3 +43,15 @@ def warm_up() -> None:
     stream = TraceReleaser(mixed, model, epsilon=1.0).start(2)
     stream.step([0, 1]), stream.step([1, -1])
     stream.domain(0)
+    released = np.array([[7, -1]], np.int32)
+    evidence = Evidence(
+        model,
+        make_priors(model, None, 1),
+        np.zeros(2, np.int64),
+        released,
+        np.array([0, 1, 1]),
+        np.array([7], np.int32),
+        np.zeros(1),
+    )
+    found = attack(evidence)
+    found.posterior(0, 1), found.table()

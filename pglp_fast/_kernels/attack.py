@@ -28,7 +28,8 @@ Moves = namedtuple("Moves", "indptr indices data logs")
 Seen = namedtuple("Seen", "periods start cells logs of prior_start prior_cells prior_logs")
 # states of step t at start[t]..start[t + 1]: (location, place of its best predecessor), (ln p_t^+, ln Pr(z_t | s))
 Messages = namedtuple("Messages", "start ints floats")
-# map-sized: place (all -1), words (all 0), targets, back; sums .. spread: one number a state; where guesses are worked out: mass, boxes, bounds
+# as large as the map: place (all -1) and words (all 0), then one number for each state of a step; mass, boxes and bounds are where
+# guesses are worked out
 Scratch = namedtuple("Scratch", "place words targets back sums best peak score like beta ahead spread mass boxes bounds")
 # (users, T) each; guesses and errors are (estimators, users, T)
 Report = namedtuple("Report", "guesses errors entropy lift online_error online_entropy path_entropy log_evidence")
@@ -135,7 +136,7 @@ def _relog(moves, period, cells, logs, n, place, sums, peak):
 
 @kernel
 def _push(moves, period, cells, logs, n, scratch):
-    """Move p_{t-1}^+ on to ``scratch.targets[:n]``: sums = ln p_t^-, best = the best path's score, back = where that path comes from.
+    """Move p_{t-1}^+ on to ``scratch.targets[:n]``: sums = ln p_t^-, best = the best path's score, back = where it comes from.
 
     back is -1 where no move leads.
     """
@@ -486,4 +487,6 @@ def guess_unseen(moves, seen, lattice, dx, dy, cols, rows, firsts, horizons, sta
             known = n
             for k in range(n):
                 scratch.back[k], settled[k] = cells[k], p[k]
-            guesses[g, e], _ = best_guess(scratch.mass, _weigh(cells[:n], p, lattice, scratch.mass), scratch.boxes, scratch.bounds)
+            guesses[g, e], _ = best_guess(
+                scratch.mass, _weigh(cells[:n], p, lattice, scratch.mass), scratch.boxes, scratch.bounds
+            )

@@ -15,7 +15,7 @@ TIE = 1e-12
 _ROUNDING = 1e-14  # what a plane may be off by, of the terms it is the sum of
 STACK = 1024  # boxes waiting: three more a level, at most three levels for each of some 60 halvings of two sides
 
-# where the mass is, on the lattice, and how much (n of each are in use); km a lattice step; columns of the grid, 0 for scattered points
+# where the mass is, on the lattice, and how much (n of each are in use); km a lattice step; columns of the grid, 0 for points
 Mass = namedtuple("Mass", "cells x y w dx dy cols")
 
 
