@@ -17,6 +17,7 @@ from .domain import Domain
 from .errors import (
     BudgetExceeded,
     InvalidDomain,
+    InvalidEvidence,
     InvalidLocation,
     InvalidParameter,
     InvalidPolicy,
@@ -35,6 +36,8 @@ from .threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
     from . import plot
+    from .attacks import Attack, AttackTable, attack
+    from .evidence import Evidence
     from .exposure import Exposure, Repair, Repairs, disconnected, isolated, isolated_many, repair, repair_many
     from .inference import Comparison, Privacy, compare, privacy
     from .metrics import Utility, Worst, estimate_utility, utility
@@ -55,6 +58,8 @@ if TYPE_CHECKING:
 
 # what a plain release does not need is imported when first asked for: importing must cost little more than Numba itself
 _LATER = {
+    "attacks": ("Attack", "AttackTable", "attack"),
+    "evidence": ("Evidence",),
     "exposure": ("Exposure", "Repair", "Repairs", "disconnected", "isolated", "isolated_many", "repair", "repair_many"),
     "metrics": ("Utility", "Worst", "estimate_utility", "utility"),
     "mobility": ("MobilityModel", "day_period"),
@@ -87,14 +92,18 @@ __all__ = [
     "PIM",
     "PLM",
     "PPIM",
+    "Attack",
+    "AttackTable",
     "BudgetExceeded",
     "Certificate",
     "Comparison",
     "Domain",
+    "Evidence",
     "Exposure",
     "GraphExponential",
     "Grid",
     "InvalidDomain",
+    "InvalidEvidence",
     "InvalidLocation",
     "InvalidParameter",
     "InvalidPolicy",
@@ -124,6 +133,7 @@ __all__ = [
     "Utility",
     "Worst",
     "__version__",
+    "attack",
     "blocks",
     "categories",
     "certify",

@@ -33,6 +33,10 @@ class MissingPackage(PGLPError, ImportError):
     """An optional package that is not installed; the message says how to get it."""
 
 
+class InvalidEvidence(PGLPError, ValueError):
+    """Releases that contradict each other under the model, or rows that are not evidence over the map."""
+
+
 class BudgetExceeded(PGLPError):
     """The release would spend more than the user's budget; nothing was drawn."""
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .attacks import attack
 from .certify import certify
 from .domain import Domain
 from .exposure import isolated, repair
@@ -15,7 +16,7 @@ from .traces import TraceReleaser
 
 
 def warm_up() -> None:
-    """Go through the package as a release would: locations, policy, domain, hull, mechanism, certificate, trace."""
+    """Go through the package as a release would: locations, policy, domain, hull, mechanism, certificate, trace, attack."""
     grid = Grid(6, 6)
     points = Points(np.random.default_rng(0).random((12, 2)))
     points.nearest([[0.5, 0.5]])
@@ -46,3 +47,5 @@ def warm_up() -> None:
         stream = releaser.start(2)
         stream.step([0, 1]), stream.step([1, -1])
         stream.domain(0)
+        found = attack(releaser.run([[0, 1, -1]], evidence=True).evidence)
+        found.posterior(0, 1), found.table()
