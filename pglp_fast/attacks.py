@@ -15,6 +15,7 @@ from ._kernels import attack as kernels
 from .errors import InvalidEvidence, InvalidParameter
 from .evidence import Evidence
 from .locations import Grid
+from .stream import TraceResult
 from .threads import run_ranges
 
 Reals = NDArray[np.float64]
@@ -283,12 +284,12 @@ class Attack:
         return f"Attack({n} users, {T} steps, {self.evidence.model!r})"
 
 
-def attack(evidence: Evidence, truth: ArrayLike | None = None) -> Attack:
+def attack(evidence: Evidence | TraceResult, truth: ArrayLike | None = None) -> Attack:
     """Attack released traces, knowing the model, the mechanism and all releases.
 
     Parameters
     ----------
-    evidence : from ``TraceReleaser.run(..., evidence=True)``
+    evidence : what ``TraceReleaser.run(..., evidence=True)`` or ``TraceReleaser.observe(released)`` gave
     truth : (users, T) where users really were, -1 for unknown; the attack does not see it, ``Attack.table`` compares with it
 
     Notes
@@ -299,6 +300,12 @@ def attack(evidence: Evidence, truth: ArrayLike | None = None) -> Attack:
 
     Raises ``InvalidEvidence`` where releases contradict the model: no path has them all.
     """
+    if isinstance(evidence, TraceResult):
+        if evidence.evidence is None:
+            raise InvalidEvidence(
+                "these traces were released without keeping evidence: use TraceReleaser.run(..., evidence=True)"
+            )
+        evidence = evidence.evidence
     if not isinstance(evidence, Evidence):
         raise InvalidEvidence(
             f"evidence must be an Evidence, got {type(evidence).__name__}: TraceReleaser.run(..., evidence=True)"
