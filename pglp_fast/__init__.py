@@ -17,11 +17,14 @@ from .domain import Domain
 from .errors import (
     BudgetExceeded,
     InvalidDomain,
+    InvalidEvidence,
     InvalidLocation,
     InvalidParameter,
     InvalidPolicy,
     InvalidState,
+    InvalidTable,
     InvalidTransition,
+    MissingPackage,
     PGLPError,
     TooLarge,
 )
@@ -33,22 +36,41 @@ from .threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
     from . import plot
+    from .attacks import Attack, AttackTable, attack
+    from .evidence import Evidence
     from .exposure import Exposure, Repair, Repairs, disconnected, isolated, isolated_many, repair, repair_many
     from .inference import Comparison, Privacy, compare, privacy
     from .metrics import Utility, Worst, estimate_utility, utility
     from .mobility import MobilityModel, day_period
     from .stream import Stream, TraceResult
     from .traces import TraceReleaser
+    from .tracks import (
+        POIs,
+        Traces,
+        Tracks,
+        iter_table,
+        read_foursquare,
+        read_geolife,
+        read_gowalla,
+        read_peopleflow_pois,
+        read_table,
+    )
 
 # what a plain release does not need is imported when first asked for: importing must cost little more than Numba itself
 _LATER = {
+    "attacks": ("Attack", "AttackTable", "attack"),
+    "evidence": ("Evidence",),
     "exposure": ("Exposure", "Repair", "Repairs", "disconnected", "isolated", "isolated_many", "repair", "repair_many"),
     "metrics": ("Utility", "Worst", "estimate_utility", "utility"),
     "mobility": ("MobilityModel", "day_period"),
     "inference": ("Comparison", "Privacy", "compare", "privacy"),
     "stream": ("Stream", "TraceResult"),
     "traces": ("TraceReleaser",),
-}
+    "tracks": (
+        "POIs", "Traces", "Tracks", "iter_table", "read_foursquare", "read_geolife", "read_gowalla", "read_peopleflow_pois",
+        "read_table",
+    ),
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -70,23 +92,30 @@ __all__ = [
     "PIM",
     "PLM",
     "PPIM",
+    "Attack",
+    "AttackTable",
     "BudgetExceeded",
     "Certificate",
     "Comparison",
     "Domain",
+    "Evidence",
     "Exposure",
     "GraphExponential",
     "Grid",
     "InvalidDomain",
+    "InvalidEvidence",
     "InvalidLocation",
     "InvalidParameter",
     "InvalidPolicy",
     "InvalidState",
+    "InvalidTable",
     "InvalidTransition",
     "Mechanism",
+    "MissingPackage",
     "MobilityModel",
     "Optimal",
     "PGLPError",
+    "POIs",
     "PlanarLaplace",
     "Points",
     "PolicyGraph",
@@ -99,9 +128,12 @@ __all__ = [
     "TooLarge",
     "TraceReleaser",
     "TraceResult",
+    "Traces",
+    "Tracks",
     "Utility",
     "Worst",
     "__version__",
+    "attack",
     "blocks",
     "categories",
     "certify",
@@ -114,9 +146,15 @@ __all__ = [
     "get_num_threads",
     "isolated",
     "isolated_many",
+    "iter_table",
     "neighbours8",
     "plot",
     "privacy",
+    "read_foursquare",
+    "read_geolife",
+    "read_gowalla",
+    "read_peopleflow_pois",
+    "read_table",
     "repair",
     "repair_many",
     "sensitivity_hull",

@@ -25,6 +25,18 @@ class InvalidTransition(PGLPError, ValueError):
     """A mobility model that is not a Markov chain over the locations."""
 
 
+class InvalidTable(PGLPError, ValueError):
+    """A file or table that cannot be read as locations of users, or fixes that cannot be resampled."""
+
+
+class MissingPackage(PGLPError, ImportError):
+    """An optional package that is not installed; the message says how to get it."""
+
+
+class InvalidEvidence(PGLPError, ValueError):
+    """Releases that contradict each other under the model, or rows that are not evidence over the map."""
+
+
 class BudgetExceeded(PGLPError):
     """The release would spend more than the user's budget; nothing was drawn."""
 

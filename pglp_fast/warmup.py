@@ -1,7 +1,10 @@
 """Compile every kernel once. Numba keeps the results on disk; warm the cache before a pool of processes starts."""
 
+from typing import Any
+
 import numpy as np
 
+from .attacks import attack
 from .certify import certify
 from .domain import Domain
 from .exposure import isolated, repair
@@ -15,7 +18,7 @@ from .traces import TraceReleaser
 
 
 def warm_up() -> None:
-    """Go through the package as a release would: locations, policy, domain, hull, mechanism, certificate, trace."""
+    """Go through the package as a release would: locations, policy, domain, hull, mechanism, certificate, trace, attack."""
     grid = Grid(6, 6)
     points = Points(np.random.default_rng(0).random((12, 2)))
     points.nearest([[0.5, 0.5]])
@@ -41,8 +44,11 @@ def warm_up() -> None:
         isolated(mixed, domain, calibration=calibration), repair(mixed, domain, calibration=calibration)
     model = MobilityModel.fit(grid, [[0, 1, 2]], unseen="neighbours8")
     model.forward(np.full(36, 1 / 36)), model.forward(np.full((2, 36), 1 / 36)), model.forward_sparse([0], [1.0])
-    for how in ({}, {"mechanism": "krr", "remap": "euclidean"}):
+    hows: list[dict[str, Any]] = [{}, {"mechanism": "krr", "remap": "euclidean"}]
+    for how in hows:
         releaser = TraceReleaser(mixed, model, epsilon=1.0, **how)
         stream = releaser.start(2)
         stream.step([0, 1]), stream.step([1, -1])
         stream.domain(0)
+        found = attack(releaser.run([[0, 1, -1]], evidence=True))
+        found.posterior(0, 1), found.table()
