@@ -507,6 +507,25 @@ def test_the_table_counts_steps_without_release_only_when_told():
     assert nobody.steps == 0 and np.isnan(nobody.privacy_km)
 
 
+@heavy
+def test_expected_and_realised_errors_agree_where_the_model_is_right():
+    """Walks and releases drawn from the very model: the mean difference of expected and realised error is 0 but for
+    chance. Would catch a posterior that is too sure, whatever the oracles say."""
+    evidence, truth = walk_case(seed=5, users=600)
+    result = pf.attack(evidence, truth)
+    g, known = evidence.model.locations, result.bayes >= 0
+    user = np.nonzero(known)[0]
+    for name, cells in (
+        ("map", result.map),
+        ("viterbi", result.viterbi),
+        ("bayes", result.bayes),
+        ("online bayes", result.online_bayes),
+    ):
+        difference = result.errors[name][known] - g.distance(cells[known], truth[known])
+        per_user = np.bincount(user, difference, 600)
+        assert abs(per_user.mean()) <= 4 * per_user.std() / np.sqrt(600), name
+
+
 def test_guesses_without_any_release():
     """The prior alone, from each user's first release on, by the period of each step: against dense products."""
     for seed in range(15):
