@@ -28,8 +28,8 @@ Moves = namedtuple("Moves", "indptr indices data logs")
 Seen = namedtuple("Seen", "periods start cells logs of prior_start prior_cells prior_logs")
 # states of step t at start[t]..start[t + 1]: (location, place of its best predecessor), (ln p_t^+, ln Pr(z_t | s))
 Messages = namedtuple("Messages", "start ints floats")
-# as large as the map: place (all -1) and words (all 0), then one number for each state of a step; mass, boxes and bounds are where
-# guesses are worked out
+# as large as the map: place (all -1) and words (all 0), then one number for each state of a step; mass, boxes and bounds are
+# where guesses are worked out
 Scratch = namedtuple("Scratch", "place words targets back sums best peak score like beta ahead spread mass boxes bounds")
 # (users, T) each; guesses and errors are (estimators, users, T)
 Report = namedtuple("Report", "guesses errors entropy lift online_error online_entropy path_entropy log_evidence")
