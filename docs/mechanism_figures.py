@@ -1,6 +1,6 @@
 """Draws the pictures of docs/mechanisms.md: error, and what the adversary is left with, against epsilon for every mechanism.
 
-python docs/mechanism_figures.py [POI_TK.csv]: the last panel is a real POI policy (Tokyo) where that file is given, else a made-up one.
+python docs/mechanism_figures.py [POI_TK.csv]: the last panel is a real POI policy (Tokyo) where that file is given, else made up.
 """
 
 import sys
@@ -30,16 +30,16 @@ def poi_policy(path):
     """(name, policy, prior): the same category within 6 x 6 cells; every place of a category as likely as another."""
     if path is None:
         city = synthetic_city()
-        grid, labels, name = city.grid, city.categories, "G_poi, made-up city"
+        grid, labels, name = city.grid, city.categories, "$G_{poi}$, made-up city"
     else:
         grid = pf.Grid.from_bounds(lat=(35.679, 35.80), lon=(139.60, 139.75), cell_km=CELL_KM)
-        labels, name = pf.read_peopleflow_pois(path, on_error="skip").cell_categories(grid), "G_poi, Tokyo"
+        labels, name = pf.read_peopleflow_pois(path, on_error="skip").cell_categories(grid), "$G_{poi}$, Tokyo"
     return name, pf.categories(grid, labels, 6), (labels >= 0).astype(float)
 
 
 def panels(path):
     for k in (3, 4, 5):
-        yield f"G_k{k * k}", pf.blocks(pf.Grid(k, k, cell_km=CELL_KM), k), None
+        yield f"$G_{{k{k * k}}}$", pf.blocks(pf.Grid(k, k, cell_km=CELL_KM), k), None
     yield poi_policy(path)
 
 
@@ -58,7 +58,7 @@ def main(path=None, folder=Path(__file__).parent / "images"):
         for (_, axes), label in zip(figures, ("mean error of the release (km)", "mean error of the adversary (km)")):
             ax = axes[column]
             ax.axhline(told, color="0.4", lw=1, ls=":", label="the component alone is known")
-            ax.set(xscale="log", title=title.replace("G_", "$G_{") .replace("k9", "k9}$").replace("k16", "k16}$").replace("k25", "k25}$").replace("poi,", "poi}$,"), xlabel="epsilon", ylim=(0, None))  # fmt: skip
+            ax.set(xscale="log", title=title, xlabel="epsilon", ylim=(0, None))
             ax.grid(alpha=0.3)
             if column == 0:
                 ax.set_ylabel(label)

@@ -350,3 +350,30 @@ def test_what_cannot_have_been_released_is_refused():
         T.observe(released, priors=point)
     with pytest.raises(pf.InvalidParameter, match="priors='point' is where users truly were"):
         T.observe(released, priors="point")
+
+
+@pytest.mark.parametrize(("mechanism", "remap"), WAYS)
+def test_an_attack_filters_as_the_releaser_does(mechanism, remap):
+    """p_t^+ of the attack is the posterior that the releaser itself goes on from, whoever kept the evidence."""
+    g, model, traces = city(side=9, users=8, steps=6)
+    T = pf.TraceReleaser(pf.blocks(g, 3), model, epsilon=1.0, mechanism=mechanism, remap=remap, rng=4)
+    R = T.run(traces, evidence=True)
+    found, seen = pf.attack(R, traces), pf.attack(T.observe(R.released))
+    assert np.array_equal(found.bayes, seen.bayes)
+    S = T.start(users=len(traces))
+    for t in range(traces.shape[1]):
+        S.step(traces[:, t])
+        for u in range(len(traces)):
+            if (traces[u, : t + 1] >= 0).any():
+                assert np.abs(found.filtered(u, t) - S.posterior(u)).max() < 1e-12
+    table = found.table()
+    assert all(table["bayes"].expected_km <= row.expected_km + 1e-12 for row in table)
+    assert "privacy: the best guess" in str(table)
+
+
+def test_attacks_need_evidence():
+    g, model, traces = city(side=6, users=8, steps=8)
+    R = pf.TraceReleaser(pf.blocks(g, 3), model, epsilon=1.0, rng=2).run(traces)
+    assert R.evidence is None
+    with pytest.raises(pf.InvalidEvidence, match=r"without keeping evidence: use TraceReleaser.run"):
+        pf.attack(R)
