@@ -1,0 +1,32 @@
+"""Every Python example in the README and the docs runs as it stands, page by page."""
+
+import re
+from pathlib import Path
+
+import numba
+import pytest
+
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="large input")
+
+ROOT = Path(__file__).parents[1]
+PAGES = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+
+
+def examples(page):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(encoding="utf-8"), flags=re.M | re.S)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if examples(p)], ids=lambda p: p.stem)
+def test_examples_run(page, tmp_path, monkeypatch, capsys):
+    pytest.importorskip("matplotlib").use("Agg")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    for n, code in enumerate(examples(page)):
+        exec(compile(code, f"{page.name}, example {n + 1}", "exec"), names)
+
+
+def test_links_lead_somewhere():
+    """Relative links and pictures of the README and the docs exist."""
+    for page in PAGES + list((ROOT / "docs" / "api").glob("*.md")):
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
