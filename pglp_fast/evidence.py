@@ -47,11 +47,20 @@ class EvidenceRows:
         self.lengths = np.zeros((users, steps), np.int64)
         self.parts: list[tuple[slice, int, NDArray[np.int32], NDArray[np.float64]]] = []
 
-    def add(self, first: int, t: int, lengths: NDArray[np.int64], cells: NDArray[np.int32], logs: NDArray[np.float64]) -> None:
-        """Step t of the users from ``first`` on."""
+    def add(
+        self,
+        first: int,
+        t: int,
+        told: NDArray[np.bool_],
+        lengths: NDArray[np.int64],
+        cells: NDArray[np.int32],
+        logs: NDArray[np.float64],
+    ) -> None:
+        """Step t of the users from ``first`` on; rows of those who released nothing are left out."""
         block = slice(first, first + len(lengths))
-        self.lengths[block, t] = lengths
-        self.parts.append((block, t, cells, logs))
+        self.lengths[block, t] = np.where(told, lengths, 0)
+        kept = slice(None) if told.all() else np.repeat(told, lengths)
+        self.parts.append((block, t, cells[kept], logs[kept]))
 
     def finish(self, model: MobilityModel, priors: Priors, periods: NDArray[np.int64], released: check.Cells) -> Evidence:
         start = starts_of(self.lengths.ravel())

@@ -59,8 +59,9 @@ def empty_results(*shape: int) -> dict[str, NDArray[Any]]:
 
 
 class Likelihoods(NamedTuple):
-    """ln Pr(z_t|s) of one step: cells and logarithms of all users end to end, and how many each has."""
+    """ln Pr(z_t|s) of one step: cells and logarithms of all users end to end, how many each has, and who released at all."""
 
+    told: NDArray[np.bool_]
     lengths: NDArray[np.int64]
     cells: NDArray[np.int32]
     logs: NDArray[np.float64]
@@ -168,9 +169,7 @@ class Stream:
         self._edges = kernels.Ragged(kinds[1], starts_of(lengths[2]), edges, np.empty(0))
         self._releases = self._releases + (true >= 0)
         self.t += 1
-        told = out["released"] >= 0
-        kept_rows = np.repeat(told, lengths[0])
-        return TraceResult(**out), Likelihoods(np.where(told, lengths[0], 0), new_cells[kept_rows], seen[kept_rows])
+        return TraceResult(**out), Likelihoods(out["released"] >= 0, lengths[0], new_cells, seen)
 
     # -- what the adversary knows
 
