@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from ._kernels import colouring
 from .certify import certify
 from .domain import Domain
 from .exposure import isolated, repair
@@ -40,3 +41,4 @@ def warm_up() -> None:
     stream = TraceReleaser(mixed, model, epsilon=1.0).start(2)
     stream.step([0, 1]), stream.step([1, -1])
     stream.domain(0)
+    colouring.greedy(mixed.indptr, mixed.indices, np.empty(36, np.int64))
