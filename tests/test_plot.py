@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import matplotlib
@@ -10,10 +11,10 @@ import numpy as np
 import pytest
 from matplotlib.collections import LineCollection, PathCollection, PolyCollection
 from matplotlib.colors import LogNorm, to_rgba
-from naive import convex_hull
 from scipy import stats
 
 import pglp_fast as pf
+from naive import hull
 from pglp_fast import plot, synthetic
 from pglp_fast.plot.series import looks
 from pglp_fast.plot.style import fills
@@ -58,6 +59,13 @@ def is_a_map(axes):
     return axes.get_aspect() == 1 and axes.get_xlabel() == "east (km)" and axes.get_ylabel() == "north (km)"
 
 
+def nothing_is_cut_off(figure):
+    figure.canvas.draw()
+    needed = figure.get_tightbbox()
+    width, height = figure.get_size_inches()
+    assert needed.x0 > -0.01 and needed.y0 > -0.01 and needed.x1 < width + 0.01 and needed.y1 < height + 0.01, needed
+
+
 def policy_on(locations):
     return pf.blocks(locations, 3) if isinstance(locations, pf.Grid) else pf.categories(locations, np.arange(40) % 3, 2.0)
 
@@ -91,6 +99,8 @@ def test_every_map_takes_an_ax_and_returns_it(locations):
         made = call(None)
         assert is_a_map(made), name
         assert made.figure.get_layout_engine() is not None
+        nothing_is_cut_off(made.figure)
+        plot.pyplot().close("all")
 
 
 def test_all_names_are_there_and_none_prints(capsys):
@@ -111,7 +121,8 @@ def test_without_matplotlib_the_error_says_what_to_install():
         "g = pf.Grid(2, 2)\n"
         "for call in (lambda: pf.plot.heat(g, [1, 2, 3, 4]), lambda: pf.plot.over_time({'a': [1.0]}),\n"
         "             lambda: pf.plot.policy(pf.blocks(g, 2)), lambda: pf.plot.trace(g, [0], [1]),\n"
-        "             lambda: pf.plot.posterior(g, [1, 0, 0, 0]), lambda: pf.plot.noise(pf.PPIM(pf.blocks(g, 2), epsilon=1.0), 0),\n"
+        "             lambda: pf.plot.posterior(g, [1, 0, 0, 0]),\n"
+        "             lambda: pf.plot.noise(pf.PPIM(pf.blocks(g, 2), epsilon=1.0), 0),\n"
         "             lambda: pf.plot.privacy_utility([1.0], {'a': [1.0]}, {'a': [1.0]})):\n"
         "    try: call()\n"
         "    except pf.PGLPError as error: assert 'pip install' in str(error), error\n"
@@ -228,7 +239,7 @@ def test_cliques_are_drawn_as_the_hulls_of_their_members_in_km(locations):
     expected = set()
     for c in range(G.n_cliques):
         members = np.flatnonzero(G.cliques == c)
-        corners = np.array(convex_hull(locations.lattice[members].tolist()))
+        corners = np.array(hull(locations.lattice[members].tolist()))
         expected.add(frozenset(map(tuple, np.round(corners * np.array(locations.scale) + np.array(locations.offset_km), 6))))
     assert drawn == expected
     assert "clique, by its hull" in labels(plotted)
@@ -310,7 +321,7 @@ def test_noise_body_is_the_sensitivity_hull_in_km_around_s(locations, s):
     drawn = line(plot.noise(pf.PPIM(G, epsilon=1.0), s), "noise body K")
     member = np.flatnonzero(G.components == G.components[s])
     diffs = (locations.lattice[member][:, None] - locations.lattice[member][None]).reshape(-1, 2)
-    corners = np.array(convex_hull(diffs.tolist())) * np.array(locations.scale) + xy_of(locations, s)
+    corners = np.array(hull(diffs.tolist())) * np.array(locations.scale) + xy_of(locations, s)
     assert np.allclose(drawn[0], drawn[-1])  # closed
     assert {tuple(np.round(v, 6)) for v in drawn} == {tuple(np.round(v, 6)) for v in corners}
 
@@ -336,7 +347,11 @@ def test_laplace_noise_shows_its_diamond_and_the_hull(ax):
     assert ax.get_title() == "P-LM, epsilon = 1"
 
 
-@pytest.mark.parametrize("make", [pf.KRR, pf.Optimal, pf.GraphExponential, lambda G, epsilon: pf.Remapped(pf.PPIM(G, epsilon=epsilon))])
+def remapped(G, *, epsilon):
+    return pf.Remapped(pf.PPIM(G, epsilon=epsilon))
+
+
+@pytest.mark.parametrize("make", [pf.KRR, pf.Optimal, pf.GraphExponential, remapped])
 def test_mechanisms_by_table_show_their_probabilities_and_no_body(make):
     """Probabilities in another order than outputs, or a K that is not there, would fail."""
     m = make(pf.blocks(FLAT, 3), epsilon=1.0)
@@ -413,6 +428,9 @@ def test_posterior_is_drawn_where_it_is_and_zoomed_to_its_mass(ax):
     assert np.allclose(whole.get_xlim(), [-0.25, 2.75])
     [bar] = ax.child_axes
     assert bar.get_ylabel() == "probability"
+    certain = np.zeros(36)
+    certain[:30] = 1 / 30  # the last row is impossible, and out of the picture
+    assert labels(plot.posterior(SQUARE, certain, share=0.1, true=0)) == ["true location"]
 
 
 def test_posterior_on_a_logarithmic_scale(ax):
@@ -489,6 +507,7 @@ def test_domains_on_the_way_have_maps_of_their_own():
         assert tuple(np.round(xy_of(SQUARE, true[t]), 6)) in marks
         assert tuple(np.round(xy_of(SQUARE, released[t]), 6)) in marks
     assert {"true at step t", "released at step t"} <= set(labels(axes[0]))
+    nothing_is_cut_off(axes[0].figure)
 
 
 def test_domains_of_points_and_given_axes():
@@ -511,7 +530,7 @@ def test_trace_refuses():
         (dict(true=[0], released=[0], domains={1: D}), pf.InvalidParameter, "a step of domains must be an integer in 0..0"),
         (dict(true=[0], released=[0], domains={0: pf.Domain(FLAT, [0])}), pf.InvalidDomain, "not a Domain over"),
         (dict(true=[0], released=[0], policies={0: pf.blocks(SQUARE, 3)}), pf.InvalidParameter, r"policies\[0\] is of a step"),
-        (dict(true=[0] * 20, released=[0] * 20, domains=dict.fromkeys(range(20), D)), pf.InvalidParameter, "20 steps would be too small"),
+        (dict(true=[0] * 20, released=[0] * 20, domains=dict.fromkeys(range(20), D)), pf.InvalidParameter, "20 steps would be"),
     ]  # fmt: skip
     for arguments, error, match in cases:
         with pytest.raises(error, match=match):
@@ -602,7 +621,7 @@ def test_ticks_of_many_epsilons_do_not_touch(ax):
     ax.figure.canvas.draw()
     boxes = [t.get_window_extent() for t in ax.get_xticklabels()]
     assert 5 <= len(boxes) <= 11
-    assert all(a.x1 < b.x0 for a, b in zip(boxes, boxes[1:]))
+    assert all(a.x1 < b.x0 for a, b in pairwise(boxes))
 
 
 def test_privacy_against_utility(ax):
@@ -630,7 +649,7 @@ def test_bars_stand_in_groups(ax):
     assert [t.get_text() for t in ax.get_xticklabels()] == ["G_k9", "G_k16", "G_k25"]
     assert ax.get_ylabel() == "mean error (km)"
     edges = sorted((bar.get_x(), bar.get_x() + bar.get_width()) for bar in ax.patches)
-    assert all(a[1] <= b[0] for a, b in zip(edges, edges[1:]))  # no bar covers another
+    assert all(a[1] <= b[0] for a, b in pairwise(edges))  # no bar covers another
     assert sum(len(c.get_segments()) for c in ax.collections) == 3  # whiskers where there are repeats
 
 

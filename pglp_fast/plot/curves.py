@@ -1,7 +1,7 @@
 """Curves and bars as papers show them: error against epsilon, privacy against utility, error over time, with bands.
 
-A series is n numbers, one for each x, or an array (repeats, n) (users, seeds; NaN for missing), of which the mean and a confidence
-interval are drawn. A band that was computed elsewhere comes in ``bands``: n half-widths, or (low, high).
+A series is n numbers, one for each x, or an array (repeats, n) (users, seeds; NaN for missing), of which the mean and a
+confidence interval are drawn. A band that was computed elsewhere comes in ``bands``: n half-widths, or (low, high).
 """
 
 from collections.abc import Mapping, Sequence
@@ -74,11 +74,12 @@ def lines(
 
 def _dates(ax: Any) -> None:
     """Ticks that say of a time only what the ones before do not."""
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+    from matplotlib import dates
 
-    ticks = AutoDateLocator()
+    untyped: Any = dates
+    ticks = untyped.AutoDateLocator()
     ax.xaxis.set_major_locator(ticks)
-    ax.xaxis.set_major_formatter(ConciseDateFormatter(ticks))
+    ax.xaxis.set_major_formatter(untyped.ConciseDateFormatter(ticks))
 
 
 def _against_epsilon(epsilons: Sequence[float], errors: Mapping[Any, ArrayLike], ylabel: str, ax: Any, options: Any) -> Any:
@@ -235,8 +236,8 @@ def privacy_utility(
     Parameters
     ----------
     epsilons : (n,) ascending; written beside the points of up to three curves, beside the first of more
-    utility : for each mechanism, or (policy, mechanism), the mean distance between what is true and what is released; n numbers, or
-        (repeats, n) for whiskers
+    utility : for each mechanism, or (policy, mechanism), the mean distance between what is true and what is released; n
+        numbers, or (repeats, n) for whiskers
     privacy : for the same ones, the adversary's expected error
     confidence, colour : as in ``lines``
     unit : of both
@@ -268,6 +269,7 @@ def privacy_utility(
                     f"{e:.3g}", at, textcoords="offset points", fontsize="small", color=style[key]["color"], zorder=4,
                     path_effects=[withStroke(linewidth=2.5, foreground="white")], **aside,
                 )  # fmt: skip
+    ax.margins(0.1)  # for the numbers
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
     reach = min(ax.get_xlim()[1], ax.get_ylim()[1])
@@ -275,5 +277,6 @@ def privacy_utility(
     ax.set_xlabel(f"mean error of the release ({unit}), less is more useful")
     ax.set_ylabel(f"adversary's expected error ({unit})\nmore is more private")
     ax.grid(alpha=0.3)
-    legend_beside(ax, title="epsilon is written beside\n" + ("the points" if len(x) <= _NUMBERED else "the first curve"))
+    where = "the points" if len(x) <= _NUMBERED else "the first curve"
+    legend_beside(ax, title_fontsize="small", title=f"epsilon is written beside\n{where}")
     return ax

@@ -10,7 +10,7 @@ from ..exposure import disconnected, isolated, repair
 from ..policy import PolicyGraph
 from ..sensitivity import sensitivity_hull
 from .maps import draw_edges, km
-from .style import COLOURS, new_axes
+from .style import COLOURS, MAP_LAYOUT, new_axes
 
 
 def exposure(
@@ -34,7 +34,7 @@ def exposure(
     constrained = graph.constrain(domain)
     edges = graph.edges()
     kept = constrained.has_edges(edges)
-    ax = new_axes(ax, (7.0, 4.6))
+    ax = new_axes(ax, (7.0, 4.6), layout=MAP_LAYOUT)
     draw_edges(ax, locations, edges[~kept], colors="0.85", linewidths=0.8, linestyles=":", label="edge lost", zorder=1)
     draw_edges(ax, locations, edges[kept], colors="0.55", linewidths=0.9, label="edge of $G^C$", zorder=1)
     draw_edges(ax, locations, fixed.added, colors=COLOURS[2], linewidths=2.6, label="edge added", zorder=2)

@@ -9,7 +9,7 @@ from .. import _validate as check
 from ..domain import Domain
 from ..errors import InvalidDomain, InvalidParameter, TooLarge
 from ..locations import Grid, Locations
-from .style import MAX_EDGES, colour_bar, new_axes
+from .style import MAP_LAYOUT, MAX_EDGES, colour_bar, new_axes
 
 _RIMS = 2_000  # dots that have a rim
 Box = tuple[float, float, float, float]  # west, east, south, north
@@ -84,7 +84,7 @@ def whole(locations: Locations) -> Box:
 def new_map(ax: Any, box: Box) -> Any:
     """``ax``, or axes of a new figure in which a map of that box fits without much space around."""
     height = 4.4 * (box[3] - box[2]) / (box[1] - box[0])
-    return new_axes(ax, (5.6, float(np.clip(height + 1.2, 2.4, 7.5))))
+    return new_axes(ax, (5.6, float(np.clip(height + 1.2, 2.4, 7.5))), layout=MAP_LAYOUT)
 
 
 def map_axes(locations: Locations, ax: Any = None) -> Any:

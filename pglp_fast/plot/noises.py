@@ -13,7 +13,7 @@ from ..mechanisms.knorm import PPIM, KNorm
 from ..mechanisms.remapped import Remapped
 from ..sensitivity import sensitivity_hull
 from .maps import around, box_of, km, new_map, show_values, widen, zoom
-from .style import COLOURS, DASHES, TRUE, colour_bar, legend_below, new_axes
+from .style import COLOURS, DASHES, MAP_LAYOUT, TRUE, colour_bar, legend_below, new_axes
 
 _NAMES = {"PPIM": "P-PIM", "PLM": "P-LM", "PlanarLaplace": "planar Laplace", "GraphExponential": "graph-exponential"}
 _ALL = 64  # outputs that are all shown; of more, those that hold nearly all of the probability
@@ -92,9 +92,7 @@ def noise(
     return ax
 
 
-def _outlines(
-    mechanism: KNorm, s: int, here: NDArray[np.float64]
-) -> list[tuple[NDArray[np.float64], dict[str, Any]]]:
+def _outlines(mechanism: KNorm, s: int, here: NDArray[np.float64]) -> list[tuple[NDArray[np.float64], dict[str, Any]]]:
     """The noise body K around s, and the sensitivity hull if K is another body; nothing where there is no noise."""
     body = mechanism.body(mechanism.groups.shape(s)) * np.asarray(mechanism.locations.scale)
     if len(body) < 2:
@@ -176,7 +174,7 @@ def _probabilities(
         inside = isinstance(locations, Grid)
         for xy, value in zip(km(locations, outputs[written]).tolist(), p[written].tolist()):
             dark = inside and norm(value) > 0.6
-            halo = [] if dark else [withStroke(linewidth=1.5, foreground="white", alpha=0.7)]
+            halo = [] if inside else [withStroke(linewidth=1.5, foreground="white", alpha=0.7)]
             ax.annotate(
                 _short(value), xy, xytext=(0, 0 if inside else 12), textcoords="offset points", ha="center", va="center",
                 fontsize="x-small", color="white" if dark else "black", zorder=5, path_effects=halo,
@@ -205,7 +203,7 @@ def releases(mechanism: Mechanism, s: int, n: int = 200, *, ax: Any = None, colo
     locations, s = mechanism.locations, check.one_cell(s, mechanism.locations.size)
     here = km(locations, s)
     cells, counts = np.unique(mechanism.release(np.full(n, s), rng=seed), return_counts=True)
-    axes = new_axes(ax)
+    axes = new_axes(ax, layout=MAP_LAYOUT)
     axes.scatter(*km(locations, cells).T, s=400 * counts / n + 4, color=colour, alpha=0.8, linewidths=0, label="released")
     if isinstance(mechanism, KNorm):
         body = mechanism.body(mechanism.groups.shape(s)) * np.asarray(locations.scale) + here

@@ -51,7 +51,8 @@ def policy(
     Notes
     -----
     Two components that touch (cells side by side, or points among each other's nearest), or whose outlines' boxes overlap,
-    never share a colour; the same colour elsewhere means nothing. A location without edges is grey: the policy lets it be disclosed.
+    never share a colour; the same colour elsewhere means nothing. A location without edges is grey: the policy lets it be
+    disclosed.
     """
     require_policy(graph)
     locations = graph.locations
@@ -88,7 +89,16 @@ def policy(
     if by is not None and (colour == len(rgb) - 1).any():
         _key(ax, marker="s", ms=8, ls="none", color=_NAMELESS, mec="0.5", mew=0.5, label="no category")
     if len(joined) < len(shown):
-        _key(ax, marker="s" if isinstance(locations, Grid) else "o", ms=8, ls="none", color=_ALONE, mec="0.6", mew=0.5, label="no edges")
+        _key(
+            ax,
+            marker="s" if isinstance(locations, Grid) else "o",
+            ms=8,
+            ls="none",
+            color=_ALONE,
+            mec="0.6",
+            mew=0.5,
+            label="no edges",
+        )
     for note in missing:
         _key(ax, ls="none", label=note)
     zoom(ax, box)
@@ -129,7 +139,8 @@ def _what_to_draw(
     cliques = cliques[cliques >= 0]
     if wanted and len(cliques) > MAX_OUTLINES:
         raise TooLarge(
-            f"{len(cliques)} cliques would be a blot: draw a part of the map (cells=...) with at most {MAX_OUTLINES}, or edges=False"
+            f"{len(cliques)} cliques would be a blot: draw a part of the map (cells=...) with at most {MAX_OUTLINES}, "
+            "or edges=False"
         )
     if wanted and len(pairs) > MAX_EDGES:
         raise TooLarge(

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from .. import _validate as check
 from ..errors import InvalidParameter
 from ..locations import Grid, Locations
-from .maps import box_of, dot_area, km, new_map, one_each, paint, show_values, whole, widen, within, zoom
+from .maps import Box, box_of, dot_area, km, new_map, one_each, paint, show_values, whole, widen, within, zoom
 from .style import RELEASED, TRUE, colour_bar, legend_below
 
 _DECADES = 1e-6  # a logarithmic scale starts at this share of the largest probability
@@ -52,20 +52,20 @@ def posterior(
         "released": (released, RELEASED, "released"),
     }
     at = {k: check.one_cell(s, locations.size, name) for k, (s, _, name) in marks.items() if s is not None}
-    from matplotlib.colors import LogNorm, Normalize
-
     possible = np.flatnonzero(from_map > 0).astype(check.CELL)
     high = float(from_map.max())
     low = max(float(from_map[possible].min()), _DECADES * high)
-    norm = LogNorm(low, high) if log and low < high else Normalize(0.0, high)
     box = everything = whole(locations)
     if share is not None:
         box = within(widen(box_of(locations, [*_heaviest(from_map, share), *at.values()]), 0.1), everything)
     ax = new_map(ax, box)
+    from matplotlib.colors import LogNorm, Normalize
+
+    norm = LogNorm(low, high) if log and low < high else Normalize(0.0, high)
     values = np.maximum(from_map[possible], low) if isinstance(norm, LogNorm) else from_map[possible]
     shown = show_values(ax, locations, possible, values, cmap="YlGnBu", norm=norm)
     colour_bar(ax, shown, label)
-    _impossible(ax, locations, from_map == 0)
+    _impossible(ax, locations, from_map == 0, box)
     for name, s in at.items():
         ax.plot(*km(locations, s), **marks[name][1], label=name)
     zoom(ax, box)
@@ -73,10 +73,13 @@ def posterior(
     return ax
 
 
-def _impossible(ax: Any, locations: Locations, cells: NDArray[np.bool_]) -> None:
-    """Grey where probability is 0."""
-    if cells.any():
-        where = np.flatnonzero(cells).astype(check.CELL)
+def _impossible(ax: Any, locations: Locations, cells: NDArray[np.bool_], box: Box) -> None:
+    """Grey where probability is 0, as far as it is seen."""
+    where = np.flatnonzero(cells).astype(check.CELL)
+    (x, y), half = km(locations, where).T, np.asarray(locations.scale) / 2
+    seen = (x + half[0] > box[0]) & (x - half[0] < box[1]) & (y + half[1] > box[2]) & (y - half[1] < box[3])
+    where = where[seen]
+    if len(where):
         paint(ax, locations, where, np.tile((*_GREY, 1.0), (len(where), 1)), area=dot_area(locations.size) / 2)
         marker = "s" if isinstance(locations, Grid) else "o"
         ax.plot([], [], marker=marker, ms=8, ls="none", color=_GREY, mec="0.6", mew=0.5, label="impossible")

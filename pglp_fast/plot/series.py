@@ -96,16 +96,19 @@ def confident(array: NDArray[np.float64], confidence: float) -> Series:
 
 
 def looks(keys: Iterable[Key], colour: str = "policy") -> dict[Any, dict[str, Any]]:
-    """Colour, dashes and marker for each key: of (policy, mechanism), the one named by ``colour`` has the colour and the marker, the
-    other the dashes. Plain names have a colour each; from the eighth on, dashes and markers tell those of one colour apart."""
+    """Colour, dashes and marker for each key.
+
+    Of (policy, mechanism), the one named by ``colour`` has the colour and the marker, the other the dashes. Plain names have
+    a colour each; from the eighth on, dashes and markers tell those of one colour apart.
+    """
     listed = list(keys)
     check.choice(colour, "colour", ("policy", "mechanism"))
     which = 0 if colour == "policy" else 1
-    major = list(dict.fromkeys(k if isinstance(k, str) else k[which] for k in listed))
-    minor = list(dict.fromkeys("" if isinstance(k, str) else k[1 - which] for k in listed))
+    pairs = [(k, "") if isinstance(k, str) else (k[which], k[1 - which]) for k in listed]
+    major, minor = (list(dict.fromkeys(pair[side] for pair in pairs)) for side in (0, 1))
     out = {}
-    for key in listed:
-        i, j = (major.index(key), minor.index("")) if isinstance(key, str) else (major.index(key[which]), minor.index(key[1 - which]))
+    for key, pair in zip(listed, pairs):
+        i, j = major.index(pair[0]), minor.index(pair[1])
         again = i // len(COLOURS)
         out[key] = dict(
             color=COLOURS[i % len(COLOURS)],

@@ -11,6 +11,7 @@ from ..errors import PGLPError
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 3)))
+MAP_LAYOUT = "compressed"  # makes room around axes of equal aspect, where "constrained" may clip a title
 MAX_EDGES = 20_000  # that a picture can show
 _LONG = 26  # letters of a label of which two stand side by side, not three
 
@@ -28,16 +29,14 @@ def pyplot() -> Any:
     return plt
 
 
-def new_axes(ax: Any = None, size: tuple[float, float] = (5.0, 5.0)) -> Any:
+def new_axes(ax: Any = None, size: tuple[float, float] = (5.0, 5.0), *, layout: str = "constrained") -> Any:
     """``ax``, or axes of a new figure of so many inches."""
-    return pyplot().subplots(figsize=size, layout="constrained")[1] if ax is None else ax
+    return pyplot().subplots(figsize=size, layout=layout)[1] if ax is None else ax
 
 
 def fills(count: int) -> NDArray[np.float64]:
     """So many colours for areas, (count, 3), all different: the palette without black, then lighter and lighter shades of it."""
-    from matplotlib.colors import to_rgb
-
-    base = np.array([to_rgb(c) for c in COLOURS[:-1]])
+    base = np.array([[int(c[i : i + 2], 16) / 255 for i in (1, 3, 5)] for c in COLOURS[:-1]])
     shades = -(-count // len(base))
     white = np.arange(shades)[:, None, None] / shades
     return np.asarray((base * (1 - white) + white).reshape(-1, 3)[:count])
@@ -57,9 +56,10 @@ def legend_below(ax: Any) -> None:
         return
     if makes_room(ax):
         below = ax.transAxes + ScaledTranslation(0, -38 / 72, ax.figure.dpi_scale_trans)  # in points: for maps of any height
+        columns = 2 if len(labels) in (2, 4) or max(map(len, labels)) > _LONG else 3
         place: dict[str, Any] = dict(
-            loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=below, frameon=False,
-            ncols=2 if len(labels) in (2, 4) or max(map(len, labels)) > _LONG else 3, columnspacing=1.2, handletextpad=0.5, borderaxespad=0.0,
+            loc="upper center", bbox_to_anchor=(0.5, 0.0), bbox_transform=below, ncols=columns, frameon=False,
+            columnspacing=1.2, handletextpad=0.5, borderaxespad=0.0,
         )  # fmt: skip
     else:
         place = dict(loc="best")

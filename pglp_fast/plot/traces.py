@@ -29,7 +29,7 @@ from .maps import (
 )
 from .maps import basemap as draw_basemap
 from .policies import colours_apart
-from .style import COLOURS, RELEASED, TRUE, fills, legend_below, pyplot
+from .style import COLOURS, MAP_LAYOUT, RELEASED, TRUE, fills, legend_below, pyplot
 
 _PANELS = 12  # steps that can be shown side by side
 _PANEL = 2.6  # inches
@@ -75,7 +75,7 @@ def trace(
         raise InvalidTransition("both traces are empty: there is nothing to draw")
     flags = np.zeros(len(a), bool) if surrogate is None else np.asarray(surrogate)
     if flags.shape != a.shape or flags.dtype != bool:
-        raise InvalidParameter(f"surrogate must be {len(a)} booleans, one for each step, got {flags.dtype} of shape {flags.shape}")
+        raise InvalidParameter(f"surrogate must be {len(a)} booleans, one for each step, got {flags.dtype}, shape {flags.shape}")
     steps = sorted(domains or {})
     known = policies or {}
     for t in steps:
@@ -110,9 +110,7 @@ def _trace(locations: Locations, cells: ArrayLike, name: str) -> NDArray[np.int6
         raise InvalidTransition(f"{name} must be one user's trace, shape (T,), got {array.shape}: pass {name}[u]")
     bad = np.flatnonzero((array < -1) | (array >= locations.size))
     if bad.size:
-        raise InvalidTransition(
-            f"{name}[{bad[0]}] = {array[bad[0]]}: cells are 0..{locations.size - 1}, and -1 for none"
-        )
+        raise InvalidTransition(f"{name}[{bad[0]}] = {array[bad[0]]}: cells are 0..{locations.size - 1}, and -1 for none")
     return array
 
 
@@ -128,7 +126,7 @@ def _axes(ax: Any, panels: int, box: Box) -> NDArray[Any]:
         return np.array([new_map(None, box)], object)
     rows = 1 if panels <= 1 else 2
     columns = -(-panels // rows)
-    figure = pyplot().figure(figsize=(2 * _PANEL + _PANEL * columns, 2 * _PANEL + 0.4), layout="constrained")
+    figure = pyplot().figure(figsize=(2 * _PANEL + _PANEL * columns, 2 * _PANEL + 0.4), layout=MAP_LAYOUT)
     grid = figure.add_gridspec(rows, columns + 2, width_ratios=[1] * (columns + 2))
     places = [grid[i // columns, 2 + i % columns] for i in range(panels)]
     return np.array([figure.add_subplot(place) for place in (grid[:, :2], *places)], object)
