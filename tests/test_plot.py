@@ -510,6 +510,16 @@ def test_domains_on_the_way_have_maps_of_their_own():
     nothing_is_cut_off(axes[0].figure)
 
 
+@compiled
+def test_a_step_with_too_many_edges_says_so():
+    """An error after half of the picture was drawn would be no help."""
+    big = pf.Grid(120, 120)
+    axes = plot.trace(big, [0], [1], domains={0: pf.Domain.full(big)}, policies={0: pf.neighbours8(big)})
+    assert axes[1].get_title() == "t = 0: 14,400 locations possible\n(56,882 edges: too many to draw)"
+    assert not axes[1].collections
+    assert "edge outside cliques" not in labels(axes[0])
+
+
 def test_domains_of_points_and_given_axes():
     given = plot.pyplot().subplots(1, 3)[1]
     chosen = {1: pf.Domain(POINTS, [4, 5, 6]), 0: pf.Domain(POINTS, [1, 2])}

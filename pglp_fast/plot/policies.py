@@ -16,11 +16,10 @@ from ..locations import Grid, Locations
 from ..policy import PolicyGraph, require_policy
 from .maps import basemap as draw_basemap
 from .maps import box_of, dot_area, draw_edges, km, new_map, paint, some_cells, zoom
-from .style import MAX_EDGES, fills, legend_below
+from .style import FEW_EDGES, MAX_EDGES, fills, legend_below
 
 MAX_OUTLINES = 2_500  # cliques that a picture can show one by one
 _NEAR = 6  # points around a point whose components must not share its colour
-_FEW = 300  # edges that are drawn bold
 _ALONE = (0.88, 0.88, 0.88)  # a location without edges
 _NAMELESS = (0.65, 0.65, 0.65)  # one with edges and no category
 
@@ -80,7 +79,7 @@ def policy(
         ax.add_collection(PolyCollection(outlines, facecolors=inside, edgecolors=line, linewidths=1.1, zorder=2))
         _key(ax, color="0.3", lw=1.1, label="clique, by its hull")
     if len(pairs):
-        line, width = dark[colour[np.searchsorted(joined, pairs[:, 0])]], 1.8 if len(pairs) <= _FEW else 0.8
+        line, width = dark[colour[np.searchsorted(joined, pairs[:, 0])]], 1.8 if len(pairs) <= FEW_EDGES else 0.8
         draw_edges(ax, locations, pairs, colors=line, linewidths=width, zorder=2.5)
         _key(ax, color="0.3", lw=width, label="edge")
     if by is not None and names is not None:

@@ -13,6 +13,7 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES: tuple[Any, ...] = ("-", "--", ":", "-.", (0, (5, 1)), (0, (1, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 3)))
 MAP_LAYOUT = "compressed"  # makes room around axes of equal aspect, where "constrained" may clip a title
 MAX_EDGES = 20_000  # that a picture can show
+FEW_EDGES = 300  # that are drawn bold
 _LONG = 26  # letters of a label of which two stand side by side, not three
 
 # what is released may be what is true: the smaller mark is on top

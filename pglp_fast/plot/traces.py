@@ -29,7 +29,7 @@ from .maps import (
 )
 from .maps import basemap as draw_basemap
 from .policies import colours_apart
-from .style import COLOURS, MAP_LAYOUT, RELEASED, TRUE, fills, legend_below, pyplot
+from .style import COLOURS, FEW_EDGES, MAP_LAYOUT, MAX_EDGES, RELEASED, TRUE, fills, legend_below, pyplot
 
 _PANELS = 12  # steps that can be shown side by side
 _PANEL = 2.6  # inches
@@ -94,7 +94,7 @@ def trace(
     if steps:
         for style, label in ((TRUE, "true at step t"), (RELEASED, "released at step t")):
             first.plot([], [], **style, label=label)
-    if any(len(G.extra_indices) for G in known.values()):
+    if any(0 < len(G.extra_indices) // 2 <= MAX_EDGES for G in known.values()):
         first.plot([], [], color="0.2", lw=1.4, label="edge outside cliques")
     legend_below(first)
     for panel, t in zip(axes[1:], steps):
@@ -193,6 +193,7 @@ def _step(
     t: int,
 ) -> None:
     """C_t with the true and the released location of one step."""
+    missing = ""
     cells = domain.cells()
     marks = [s for s in (true, released) if s >= 0]
     rgb = np.tile(fills(6)[5], (len(cells), 1))
@@ -202,7 +203,10 @@ def _step(
         rgb[:] = 0.8
         rgb[np.searchsorted(cells, joined)] = fills(int(colour.max(initial=0)) + 1)[colour]
         extra = graph.extra_edges()
-        draw_edges(ax, locations, extra, colors="0.2", linewidths=1.4, zorder=3)
+        if len(extra) <= MAX_EDGES:
+            draw_edges(ax, locations, extra, colors="0.2", linewidths=1.4 if len(extra) <= FEW_EDGES else 0.5, zorder=3)
+        else:
+            missing = f"\n({len(extra):,} edges: too many to draw)"
     if len(cells):
         paint(ax, locations, cells, np.column_stack([rgb, np.full(len(cells), 0.6)]), area=max(12.0, dot_area(len(cells))))
     if released >= 0:
@@ -218,4 +222,4 @@ def _step(
     ax.set_ylabel("north (km)", fontsize="small")
     ax.tick_params(labelsize="small")
     possible = f"{len(domain):,} location{'s' if len(domain) != 1 else ''} possible"
-    ax.set_title(f"t = {t}: {possible}" + (", surrogate" if surrogate else ""), fontsize="small")
+    ax.set_title(f"t = {t}: {possible}" + (", surrogate" if surrogate else "") + missing, fontsize="small")
