@@ -19,10 +19,13 @@ def examples(page):
 @pytest.mark.parametrize("page", [p for p in PAGES if examples(p)], ids=lambda p: p.stem)
 def test_examples_run(page, tmp_path, monkeypatch, capsys):
     pytest.importorskip("matplotlib").use("Agg")
+    from matplotlib import pyplot
+
     monkeypatch.chdir(tmp_path)
     names = {}
     for n, code in enumerate(examples(page)):
         exec(compile(code, f"{page.name}, example {n + 1}", "exec"), names)
+    pyplot.close("all")
 
 
 def test_links_lead_somewhere():
