@@ -334,6 +334,11 @@ BAD = [
     ("ann,2021-02-29,1,2", "time '2021-02-29' is not a time"),
     ("ann,2020-01-01T24:00:00,1,2", "time '2020-01-01T24:00:00' is not a time"),
     ("ann,2020-01-01T00:00:00 CET,1,2", "time '2020-01-01T00:00:00 CET' is not a time"),
+    ("ann,2020-01-01T00:00:61,1,2", "time '2020-01-01T00:00:61' is not a time"),
+    ("ann,2020-01-01T00:60:00,1,2", "time '2020-01-01T00:60:00' is not a time"),
+    ("ann,1900-02-29T00:00:00,1,2", "time '1900-02-29T00:00:00' is not a time"),
+    ("ann,2020-01-01T00:00:00Zoo,1,2", "time '2020-01-01T00:00:00Zoo' is not a time"),
+    ("ann,2020-01-01T00:00:00+00:000,1,2", "time '2020-01-01T00:00:00+00:000' is not a time"),
     ("ann,yesterday,1,2", "time 'yesterday' is not a time"),
     ("ann,20200101000000,1,2", "time '20200101000000' is not a time"),
     ("ann,2020-01-01,north,2", "lat 'north' is not a number"),
@@ -431,11 +436,11 @@ def test_labels_are_numbered_as_they_first_appear(texts, numbers):
             assert coded.values().tolist() == values
 
 
-@heavy
-def test_more_labels_than_the_table_had_room_for():
+@pytest.mark.parametrize("n", [3_000, pytest.param(100_000, marks=heavy)])
+def test_more_labels_than_the_table_had_room_for(n):
     """Catches: codes lost or changed when the hash table, the arena or the bounds grow."""
     rng = np.random.default_rng(0)
-    values = [f"user-{k:x}" * (1 + k % 7) for k in rng.integers(0, 30_000, 100_000)]
+    values = [f"user-{k:x}" * (1 + k % 7) for k in rng.integers(0, n // 3, n)]
     coded = Coded.of(values)
     first = {label: code for code, label in enumerate(dict.fromkeys(values))}
     assert coded.codes.tolist() == [first[v] for v in values]
@@ -460,6 +465,19 @@ def test_more_labels_than_the_table_had_room_for():
 )
 def test_numbers_are_the_nearest_doubles(texts):
     """To the last bit, as float() has them; catches a rounding error in the fast path and a slow path that never runs."""
+    values, bad = read_numbers(*spans_of(texts))
+    assert not bad.any()
+    assert [v.hex() for v in values.tolist()] == [float(t).hex() for t in texts]
+
+
+def test_numbers_close_to_half_a_unit():
+    """Exactly between two doubles, and one digit to either side: where a quotient in doubles alone would guess."""
+    rng = np.random.default_rng(0)
+    texts = [".9999999999999999999", "9999999999999999999", "-.9999999999999999999", "999999999999999999.9"]
+    for mantissa, places in zip(rng.integers(2**52, 2**53, 300).tolist(), rng.integers(1, 3, 300).tolist(), strict=True):
+        middle = (2 * mantissa + 1) * 5**places
+        for digits in (str(middle - 1), str(middle), str(middle + 1)):
+            texts += [f"{digits}e-{places}", f"{digits[:-places]}.{digits[-places:]}"]
     values, bad = read_numbers(*spans_of(texts))
     assert not bad.any()
     assert [v.hex() for v in values.tolist()] == [float(t).hex() for t in texts]
@@ -512,6 +530,14 @@ def test_iso_times(moments, minutes):
     got, bad = read_times(*spans_of([m.strftime("%a %b %d %H:%M:%S +0000 ") + f"{m.year:04d}" for m in moments]), None, "UTC")
     assert not bad.any()
     assert got.tolist() == [e // 1000 * 1000 for e in expected]
+
+
+def test_leap_days_and_seconds():
+    texts = ["2000-02-29T00:00:00", "2000-02-29", "2008-12-31T23:59:60Z", "2008-12-31 23:59:60 UTC", "2009-01-01T00:00"]
+    got, bad = read_times(*spans_of(texts), None, "UTC")
+    assert not bad.any()
+    leap, new_year = (int(np.datetime64(t, "ms").astype(int)) for t in ("2000-02-29", "2009-01-01"))
+    assert got.tolist() == [leap, leap, new_year, new_year, new_year]
 
 
 def test_numbers_since_1970():

@@ -250,6 +250,8 @@ def test_rules_by_hand():
     assert at["last"][0].tolist() == [1, 2, 3, -1, -1, 4]
     assert at["first"][0].tolist() == [0, 2, 3, -1, -1, 4]
     assert at["nearest"][0].tolist() == [0, 1, -1, 3, -1, -1, 4]  # 25 is half a step after 20: it belongs to 30
+    even = fixes([("a", t * minute, c) for t, c in ((8, 0), (12, 1), (12, 2))])
+    assert even.resample(GRID, "10min", rule="nearest")[0].tolist() == [0]  # equally near: the earlier
     assert tracks.resample(GRID, "10min", carry="10min")[0].tolist() == [1, 2, 3, 3, -1, 4]
     assert tracks.resample(GRID, "10min", carry="9min")[0].tolist() == [1, 2, 3, -1, -1, 4]
     split = tracks.resample(GRID, "10min", max_gap="29min")
@@ -386,5 +388,5 @@ def test_real_geolife_from_parquet_to_model():
     seen = rows > 0
     assert np.allclose(model.matrix().toarray()[seen], counts[seen] / rows[seen, None], rtol=1e-12, atol=0)
 
-    test_users = traces.cut(100, observed=0.9)
+    test_users = clean.resample(grid, "1min", max_gap="10min").cut(100, observed=0.9)
     assert len(np.unique(test_users.user.codes)) >= 20
