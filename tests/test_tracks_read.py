@@ -183,7 +183,11 @@ def test_peopleflow_pois(tmp_path):
     assert pois.cell_categories(grid, weight="places")[grid.locate(35.005, 139.006)] == 3
     more = write(tmp_path / "more.csv", POIS + "5,35.005,139.007,arts_entertainment/Zoo/4,6,7,199,1\n")
     assert pf.read_peopleflow_pois(more).cell_categories(grid)[grid.locate(35.005, 139.005)] == 4
-    assert pois.points().size == 5
+    points, location = pois.points()
+    assert points.size == 5
+    assert np.allclose(points.latlon(location), np.stack([pois.lat, pois.lon], axis=1), atol=1e-5)
+    coarse, together = pois.points(resolution_km=1.0)
+    assert (coarse.size, together[0] == together[1]) == (3, True)
     assert pf.categories(grid, pois.cell_categories(grid), 6).n_edges == 0
     with pytest.raises(InvalidTable, match="line 7: category 'food' is not name/name/number"):
         pf.read_peopleflow_pois(write(tmp_path / "bad.csv", POIS + "5,35,139,food,1,1,1,1\n"))
@@ -396,7 +400,7 @@ def test_missing_values_are_not_malformed(tmp_path):
 
 def test_options_are_checked(tmp_path):
     path = write(tmp_path / "a.csv", SIMPLE)
-    for options in ({"on_error": "ignore"}, {"timezone": "Mars/Olympus"}, {"delimiter": ";;"}):
+    for options in ({"on_error": "ignore"}, {"timezone": "Mars/Olympus"}, {"delimiter": ";;"}, {"delimiter": "\n"}):
         with pytest.raises(InvalidParameter):
             pf.read_table(path, **options)
     with pytest.raises(InvalidParameter):
@@ -668,6 +672,8 @@ def test_pandas():
     pd = pytest.importorskip("pandas")
     assert rows_of(pf.read_table(frame())) == SIMPLE_ROWS
     assert rows_of(pf.read_table(frame().set_index(["user", "time"]))) == SIMPLE_ROWS
+    assert rows_of(pf.read_table(frame().rename(columns={"time": "t"}).set_index("t"))) == SIMPLE_ROWS
+    assert [len(b) for b in pf.iter_table(frame(), batch_rows=1)] == [1, 1]
     assert rows_of(pf.read_table(frame().rename(columns={"user": "uid", "time": "datetime", "lon": "lng"}))) == SIMPLE_ROWS
     assert rows_of(pf.read_table(frame(user=pd.Categorical(["ann", "bob"])))) == SIMPLE_ROWS
     assert (
@@ -876,6 +882,8 @@ def test_real_peopleflow():
     assert [int(r["category_id"] or -1) for r in made] == pois.category_id.tolist()
     assert [r["subcategory"] for r in made] == pois.subcategory.values().tolist()
     assert [float(r["lat"]) for r in made] == pois.lat.tolist()
+    points, location = pois.points()
+    assert points.size == len(np.unique(location)) < len(pois)  # some are within a metre of each other
     names = {"lat": "lat_cell_center", "lon": "lon_cell_center"}
     utc = pf.read_table(DATA / "peopleflow_tokyo_cells.csv.gz", columns=names | {"time": "time_utc"})
     tokyo = pf.read_table(DATA / "peopleflow_tokyo_cells.csv.gz", columns=names | {"time": "time_jst"}, timezone="Asia/Tokyo")

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validate as check
-from ..errors import InvalidTable
+from ..errors import InvalidLocation, InvalidTable
 from ..locations import Grid, Points
+from ..projection import Equirectangular
 from .batch import Reading
 from .labels import Coded
 from .report import MALFORMED, SHOWN, Malformed, Report
@@ -65,9 +66,17 @@ class POIs:
         out[pairs[order] // width] = pairs[order] % width
         return out
 
-    def points(self, *, resolution_km: float = 0.001) -> Points:
-        """The places as a map of their own; two on one lattice site are an error that names them."""
-        return Points.from_latlon(self.lat, self.lon, resolution_km=resolution_km)
+    def points(self, *, resolution_km: float = 0.001) -> tuple[Points, NDArray[np.int32]]:
+        """The places as a map of their own, and the location of each place: places on one lattice site are one location."""
+        step = check.positive(resolution_km, "resolution_km")
+        if not len(self):
+            raise InvalidLocation("there are no places: a map needs at least one location")
+        low, high = float(self.lat.min()), float(self.lat.max())
+        projection = Equirectangular(low, float(self.lon.min()), (low + high) / 2)
+        sites, location = np.unique(np.rint(projection.to_km(self.lat, self.lon) / step), axis=0, return_inverse=True)
+        points = Points(sites * step, resolution_km=step)
+        points.projection = projection
+        return points, location.reshape(-1).astype(np.int32)
 
     def __repr__(self) -> str:
         return f"POIs({len(self):,} places, {len(self.category.labels)} categories)"
