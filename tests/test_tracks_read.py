@@ -230,6 +230,8 @@ def test_names_given(tmp_path):
     assert rows_of(pf.read_table(bare, names=["lat", "user", "lon", "time", "other"])) == SIMPLE_ROWS
     with pytest.raises(InvalidTable, match=r"a.csv: no column 'y2' for the lat among 'y', 'who', 'x', 'when', 'user'"):
         pf.read_table(path, columns=columns | {"lat": "y2"})
+    with pytest.raises(InvalidTable, match="column 'who' cannot be both the user and the venue"):
+        pf.read_table(path, columns=columns | {"venue": 1})
     with pytest.raises(InvalidTable, match="no role 'latitude': the roles are user, time, lat, lon, trajectory"):
         pf.read_table(path, columns={"latitude": "y"})
 

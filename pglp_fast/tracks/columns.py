@@ -84,6 +84,10 @@ def match(names: Sequence[str], columns: Mapping[str, Any] | None, source: str, 
         out.pop("geometry", None)
     elif "geometry" in out:
         out.pop("lat", None), out.pop("lon", None)
+    for role, at in out.items():
+        twin = next((other for other, column in out.items() if column == at and other != role), None)
+        if twin:
+            raise InvalidTable(f"{source}: column {names[at]!r} cannot be both the {role} and the {twin}")
     missing = [role for role in NEEDED if role not in out and not (role in ("lat", "lon") and "geometry" in out)]
     if missing:
         raise InvalidTable(

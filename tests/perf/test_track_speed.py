@@ -58,4 +58,4 @@ def test_cleaning_costs_less_than_pandas_does_for_duplicates_alone(million, rati
     frame = million.to_pandas()
     value = ratio(lambda: million.clean(grid, max_speed_kmh=500), lambda: frame.drop_duplicates(["user", "time"]), rounds=2)
     print(f"cleaning: {value:.2f} of drop_duplicates")
-    assert value < 3.0
+    assert value < 1.0
