@@ -33,7 +33,7 @@ def poi_policy(path):
         grid, labels, name = city.grid, city.categories, "$G_{poi}$, made-up city"
     else:
         grid = pf.Grid.from_bounds(lat=(35.679, 35.80), lon=(139.60, 139.75), cell_km=CELL_KM)
-        labels, name = pf.read_peopleflow_pois(path, on_error="skip").cell_categories(grid), "$G_{poi}$, Tokyo"
+        labels, name = pf.read_peopleflow_pois(path).cell_categories(grid), "$G_{poi}$, Tokyo"
     return name, pf.categories(grid, labels, 6), (labels >= 0).astype(float)
 
 

@@ -1,10 +1,13 @@
 """Compile every kernel once. Numba keeps the results on disk; warm the cache before a pool of processes starts."""
 
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 from ._kernels import colouring
+from ._kernels.fields import epochs
 from .attacks import attack
 from .certify import certify
 from .domain import Domain
@@ -16,6 +19,7 @@ from .mobility import MobilityModel
 from .policy import PolicyGraph, blocks, categories, complete, neighbours8
 from .sensitivity import sensitivity_hull
 from .traces import TraceReleaser
+from .tracks import read_geolife, read_table
 
 
 def warm_up() -> None:
@@ -54,3 +58,18 @@ def warm_up() -> None:
         found = attack(releaser.run([[0, 1, -1]], evidence=True))
         found.posterior(0, 1), found.table()
     colouring.greedy(mixed.indptr, mixed.indices, np.empty(36, np.int64))
+    _warm_up_tables()
+
+
+def _warm_up_tables() -> None:
+    """Read a text table and a PLT file, clean and resample."""
+    grid, times = Grid(6, 6, origin=(0.0, 0.0)), np.zeros(1, np.int64)
+    with TemporaryDirectory() as folder:
+        table, plt = Path(folder, "table.csv"), Path(folder, "0", "Trajectory", "0.plt")
+        plt.parent.mkdir(parents=True)
+        rows = ("1,2020-01-01T00:00:00Z,0.01,0.01", "2,1577836800,0.010000000000000000001,0.01", "1,2020-01-01,0.01,0.01")
+        table.write_text("\n".join(["user,time,lat,lon", *rows]))
+        plt.write_text("\n" * 6 + "0.01,0.01,0,0,0,2020-01-01,00:00:00\n")
+        read_geolife(folder)
+        read_table(table).clean(grid, max_speed_kmh=1000).resample(grid, "1h")
+    epochs(times, times, np.zeros(1, np.uint8))

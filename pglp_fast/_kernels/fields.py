@@ -10,7 +10,7 @@ from .jit import kernel
 
 NEWLINE, RETURN, QUOTE, SPACE, TAB = 10, 13, 34, 32, 9
 PLUS, COMMA, MINUS, DOT, SLASH, COLON = 43, 44, 45, 46, 47, 58
-ZERO, NINE = 48, 57
+ZERO, NINE, LETTER_T, LETTER_Z = 48, 57, 84, 90
 
 # what is wrong with a row, besides holding another number of fields than it should (then that number)
 FINE, UNCLOSED, STRAY = 0, -1, -2
@@ -109,12 +109,36 @@ def is_missing(data, start, end):
 
 
 @kernel
+def long_quotient(mantissa, divisor):
+    """(mantissa / divisor to the nearest double, GOOD), or LONG where it is too close to call; 2^53 < mantissa < 2^60.
+
+    The mantissa is the sum of two doubles; a first quotient q leaves a remainder that is a double (q times the divisor by
+    Dekker's exact product), and its quotient r makes q + r right to some 2^-100. Their sum rounds as the truth does unless what
+    is lost in it comes within 2^-35 of half a unit.
+    """
+    low = mantissa & np.int64(2047)
+    high = np.float64(mantissa - low)
+    q = high / divisor
+    product = q * divisor
+    split = 134217729.0  # 2^27 + 1
+    q_high = q * split - (q * split - q)
+    q_low = q - q_high
+    d_high = divisor * split - (divisor * split - divisor)
+    d_low = divisor - d_high
+    error = ((q_high * d_high - product) + q_high * d_low + q_low * d_high) + q_low * d_low
+    r = ((high - product) - error + np.float64(low)) / divisor
+    total = q + r
+    lost = (q - total) + r
+    return total, GOOD if total + lost * (1.0 + 2.0**-35) == total else LONG
+
+
+@kernel
 def number(data, start, end, powers):
     """(value, GOOD | BAD | LONG) of a decimal number.
 
     With at most 2^53 for its digits and a power of ten up to 22 both are exact doubles, and one division or
-    multiplication rounds once: that is the nearest double (Clinger 1990). Anything longer is LONG: sound, but for
-    a slower reader.
+    multiplication rounds once: that is the nearest double (Clinger 1990). Up to 18 digits go through ``long_quotient``. Anything
+    else is LONG: sound, but for a slower reader.
     """
     i, sign = start, 1.0
     if i < end and (data[i] == PLUS or data[i] == MINUS):
@@ -156,16 +180,47 @@ def number(data, start, end, powers):
         exponent += -power if negative else power
     if mantissa == 0:
         return sign * 0.0, GOOD
-    if digits > 18 or mantissa > (1 << 53) or exponent > 22 or exponent < -22:
+    if digits > 18 or exponent > 22 or exponent < -22 or (exponent > 0 and mantissa > (1 << 53)):
         return np.nan, LONG
     value = np.float64(mantissa)
-    return sign * (value / powers[-exponent] if exponent < 0 else value * powers[exponent]), GOOD
+    if exponent >= 0:
+        return sign * (value * powers[exponent]), GOOD
+    if mantissa <= (1 << 53):
+        return sign * (value / powers[-exponent]), GOOD
+    value, mark = long_quotient(mantissa, powers[-exponent])
+    return sign * value, mark
 
 
 @kernel
 def numbers(data, spans, powers, out, marks):
-    """Each span as a number: NaN where nothing is written, and ``marks`` where it is not a number or a long one."""
+    """Each span as a number: NaN where nothing is written, and ``marks`` where it is not a number or a long one.
+
+    Plain decimals of up to 18 digits are read here and now: a call that takes an array costs as much as the whole number.
+    """
     for r in range(len(spans)):
+        i, end = spans[r, 0], spans[r, 1]
+        negative = i < end and data[i] == MINUS
+        i += negative
+        mantissa, first, point = np.int64(0), i, end
+        while i < end:
+            c = np.int64(data[i]) - ZERO
+            if c >= 0 and c <= 9:
+                mantissa = mantissa * 10 + c
+            elif c == DOT - ZERO and point == end:
+                point = i
+            else:
+                break
+            i += 1
+            if i - first > 19:
+                break
+        count = i - first - (point < end)
+        if i == end and count > 0 and count <= 18:
+            divisor = powers[max(i - point - 1, 0)]
+            value, mark = np.float64(mantissa) / divisor, GOOD
+            if mantissa > (1 << 53) and divisor > 1:
+                value, mark = long_quotient(mantissa, divisor)
+            out[r], marks[r] = -value if negative else value, mark
+            continue
         start, end = trim(data, spans[r, 0], spans[r, 1])
         marks[r] = GOOD
         if is_missing(data, start, end):
@@ -209,6 +264,23 @@ def days_since_1970(year, month, day):
         return none
     y, m = (year - 1, month + 9) if month < 3 else (year, month - 3)
     return 365 * y + y // 4 - y // 100 + y // 400 + (153 * m + 2) // 5 + day - 1 - 719_468
+
+
+@kernel
+def stamp(y3, y2, y1, y0, m1, m0, d1, d0, h1, h0, n1, n0, s1, s0):
+    """ms since 1970 of fourteen bytes that should be digits, yyyymmddhhmmss; a number below -2^61 if they are no time."""
+    none = np.int64(-(1 << 62))
+    for c in (y3, y2, y1, y0, m1, m0, d1, d0, h1, h0, n1, n0, s1, s0):
+        if c < ZERO or c > NINE:
+            return none
+    year = 1000 * np.int64(y3) + 100 * np.int64(y2) + 10 * np.int64(y1) + np.int64(y0) - 1111 * ZERO
+    month, day = 10 * np.int64(m1) + np.int64(m0) - 11 * ZERO, 10 * np.int64(d1) + np.int64(d0) - 11 * ZERO
+    hour, minute = 10 * np.int64(h1) + np.int64(h0) - 11 * ZERO, 10 * np.int64(n1) + np.int64(n0) - 11 * ZERO
+    second = 10 * np.int64(s1) + np.int64(s0) - 11 * ZERO
+    days = days_since_1970(year, month, day)
+    if days < -(1 << 61) or hour > 23 or minute > 59 or second > 60:
+        return none
+    return days * MS_DAY + ((hour * 60 + minute) * 60 + second) * 1000
 
 
 @kernel
@@ -369,10 +441,37 @@ def written_time(data, start, end, powers):
 
 @kernel
 def times(data, spans, powers, none, out, zoned, marks):
-    """Each span as ms since 1970, ``none`` where nothing is written; ``zoned`` if the text says which zone it means."""
+    """Each span as ms since 1970, ``none`` where nothing is written; ``zoned`` if the text says which zone it means.
+
+    What nearly all files write, yyyy-mm-ddThh:mm:ss with or without a fraction and Z, is read here and now.
+    """
     for r in range(len(spans)):
-        start, end = trim(data, spans[r, 0], spans[r, 1])
+        i, end = spans[r, 0], spans[r, 1]
         marks[r], zoned[r] = GOOD, True
+        if (
+            end - i >= 19 and data[i + 4] == MINUS and data[i + 7] == MINUS and data[i + 13] == COLON and data[i + 16] == COLON
+            and (data[i + 10] == SPACE or data[i + 10] == LETTER_T)
+        ):  # fmt: skip
+            ms = stamp(
+                data[i], data[i + 1], data[i + 2], data[i + 3], data[i + 5], data[i + 6], data[i + 8], data[i + 9],
+                data[i + 11], data[i + 12], data[i + 14], data[i + 15], data[i + 17], data[i + 18],
+            )  # fmt: skip
+            at = i + 19
+            if at + 1 < end and data[at] == DOT:
+                at += 1
+                weight = 100
+                while at < end and data[at] >= ZERO and data[at] <= NINE:
+                    ms += weight * (np.int64(data[at]) - ZERO)
+                    weight //= 10
+                    at += 1
+            utc = (at + 1 == end and data[at] == LETTER_Z) or (
+                at + 6 == end and data[at] == PLUS and data[at + 3] == COLON
+                and data[at + 1] == ZERO and data[at + 2] == ZERO and data[at + 4] == ZERO and data[at + 5] == ZERO
+            )  # fmt: skip
+            if ms > -(1 << 61) and (at == end or utc):
+                out[r], zoned[r] = ms, utc
+                continue
+        start, end = trim(data, spans[r, 0], spans[r, 1])
         if is_missing(data, start, end):
             out[r] = none
         else:
@@ -383,11 +482,23 @@ def times(data, spans, powers, none, out, zoned, marks):
 def dates_and_clocks(data, date_spans, clock_spans, out, marks):
     """ms since 1970 of a date in one column and a time of day in another."""
     for r in range(len(date_spans)):
+        i, j = date_spans[r, 0], clock_spans[r, 0]
+        if (
+            date_spans[r, 1] - i == 10 and data[i + 4] == MINUS and data[i + 7] == MINUS
+            and clock_spans[r, 1] - j == 8 and data[j + 2] == COLON and data[j + 5] == COLON
+        ):  # fmt: skip
+            ms = stamp(
+                data[i], data[i + 1], data[i + 2], data[i + 3], data[i + 5], data[i + 6], data[i + 8], data[i + 9],
+                data[j], data[j + 1], data[j + 3], data[j + 4], data[j + 6], data[j + 7],
+            )  # fmt: skip
+            if ms > -(1 << 61):
+                out[r], marks[r] = ms, GOOD
+                continue
         start, end = trim(data, date_spans[r, 0], date_spans[r, 1])
-        days, i = date(data, start, end)
-        begin, stop = trim(data, clock_spans[r, 0], clock_spans[r, 1])
-        ms, j = clock(data, begin, stop)
-        marks[r] = GOOD if days > -(1 << 61) and i == end and ms >= 0 and j == stop else BAD
+        days, stop = date(data, start, end)
+        begin, last = trim(data, clock_spans[r, 0], clock_spans[r, 1])
+        ms, after = clock(data, begin, last)
+        marks[r] = GOOD if days > -(1 << 61) and stop == end and ms >= 0 and after == last else BAD
         out[r] = days * MS_DAY + ms if marks[r] == GOOD else 0
 
 

@@ -45,13 +45,20 @@ def distance_km(lat1, lon1, lat2, lon2, radius):
 
 @kernel
 def mark_fast(user, time, lat, lon, km_per_ms, radius, keep):
-    """Drop each fix that its user could only have reached, from the last fix kept, above a speed: how many."""
+    """Drop each fix that its user could only have reached, from the last fix kept, above a speed: how many.
+
+    No way is longer than along a meridian and then along the equator; most fixes need no more than that.
+    """
     dropped, kept = 0, -1
+    km_per_degree = math.radians(radius) * (1 + 1e-12)
     for i in range(len(user)):
         if not keep[i]:
             continue
         if kept >= 0 and user[i] == user[kept]:
-            if distance_km(lat[kept], lon[kept], lat[i], lon[i], radius) > km_per_ms * (time[i] - time[kept]):
+            reach = km_per_ms * (time[i] - time[kept])
+            if (abs(lat[i] - lat[kept]) + abs(lon[i] - lon[kept])) * km_per_degree > reach and distance_km(
+                lat[kept], lon[kept], lat[i], lon[i], radius
+            ) > reach:
                 keep[i] = False
                 dropped += 1
                 continue

@@ -24,7 +24,18 @@ _NAMES = {
         "individual",
         "individualid",
     ),
-    "time": ("time", "datetime", "timestamp", "trackedat", "timeutc", "utctimestamp", "utctime", "checkintime", "datetimeutc"),
+    "time": (
+        "time",
+        "t",
+        "datetime",
+        "timestamp",
+        "trackedat",
+        "timeutc",
+        "utctimestamp",
+        "utctime",
+        "checkintime",
+        "datetimeutc",
+    ),
     "lat": ("lat", "latitude"),
     "lon": ("lon", "lng", "long", "longitude"),
     "trajectory": ("trajectory", "trajectoryid", "trajid", "tid", "tripid"),
@@ -73,6 +84,10 @@ def match(names: Sequence[str], columns: Mapping[str, Any] | None, source: str, 
         out.pop("geometry", None)
     elif "geometry" in out:
         out.pop("lat", None), out.pop("lon", None)
+    for role, at in out.items():
+        twin = next((other for other, column in out.items() if column == at and other != role), None)
+        if twin:
+            raise InvalidTable(f"{source}: column {names[at]!r} cannot be both the {role} and the {twin}")
     missing = [role for role in NEEDED if role not in out and not (role in ("lat", "lon") and "geometry" in out)]
     if missing:
         raise InvalidTable(

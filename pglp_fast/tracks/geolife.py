@@ -21,7 +21,7 @@ from .tracks import Tracks
 
 _HEADER_LINES = 6
 _PLT = Layout({"lat": 0, "lon": 1, "time": 5, "clock": 6}, fields=7, quoted=False)
-_ROWS = 1 << 15
+_ROWS = 1 << 13  # most files are shorter
 
 
 def read_geolife(
@@ -41,13 +41,12 @@ def read_geolife(
     Tracks with a trajectory column. Labels are the names of folders and files: user "000", trajectory "20081023025304".
     """
     check.choice(on_error, "on_error", ("raise", "skip"))
-    files = sorted(Path(folder).rglob("Trajectory/*.plt"))
-    wanted = None if users is None else set(users)
-    if wanted is not None:
-        files = [file for file in files if _user(file) in wanted]
-        missing = wanted - {_user(file) for file in files}
-        if missing:
-            raise InvalidTable(f"{os.fspath(folder)} has no trajectories of user {min(missing)!r}")
+    found = {file: file.absolute().parent.parent.name for file in sorted(Path(folder).rglob("Trajectory/*.plt"))}
+    wanted = set(found.values()) if users is None else set(users)
+    missing = wanted - set(found.values())
+    if missing:
+        raise InvalidTable(f"{os.fspath(folder)} has no trajectories of user {min(missing)!r}")
+    files = {file: user for file, user in found.items() if user in wanted}
     if not files:
         raise InvalidTable(f"{os.fspath(folder)} holds no <user>/Trajectory/*.plt files")
     reading = Reading(on_error, "UTC")
@@ -58,16 +57,12 @@ def read_geolife(
     return tracks
 
 
-def _user(file: Path) -> str:
-    return file.resolve().parent.parent.name
-
-
-def _batches(files: list[Path], reading: Reading, bar: Progress | None) -> Iterator[Batch]:
-    labels = {"user": Coded.of([_user(file) for file in files]), "trajectory": Coded.of([file.stem for file in files])}
+def _batches(files: dict[Path, str], reading: Reading, bar: Progress | None) -> Iterator[Batch]:
+    labels = {"user": Coded.of(list(files.values())), "trajectory": Coded.of([file.stem for file in files])}
     reading.labellers |= {role: coded.source for role, coded in labels.items()}
-    for k, file in enumerate(files):
+    for k, (file, user) in enumerate(files.items()):
         with Source(file) as source:
-            source.name = f"{_user(file)}/Trajectory/{file.name}"
+            source.name = f"{user}/Trajectory/{file.name}"
             for batch in _rows(source, reading):
                 codes = {role: np.full(len(batch.time), coded.codes[k], np.int32) for role, coded in labels.items()}
                 yield replace(batch, codes=codes)

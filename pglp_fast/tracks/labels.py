@@ -18,8 +18,8 @@ Octets = NDArray[np.uint8]
 class Coded:
     """A column of labels: row i is ``labels[codes[i]]``; code -1 means none.
 
-    Labels are numbered as they first appear. Text that spells whole numbers, all of it and as Python
-    would print them, has int64 labels.
+    Labels are numbered as they first appear. In a text file, a column in which every label is a whole number as Python would
+    print it has int64 labels ("7" is one, "007" is not).
     """
 
     codes: NDArray[np.int32]
@@ -55,7 +55,7 @@ class Coded:
         return np.asarray(with_none[self.codes])
 
     def __getitem__(self, rows: Any) -> "Coded":
-        return replace(self, codes=self.codes[rows])
+        return replace(self, codes=np.ascontiguousarray(self.codes[rows]))
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -64,7 +64,7 @@ class Coded:
 class Labeller:
     """Numbers labels as they first appear, over any number of batches.
 
-    ``kind``: "text" (spans of bytes) or "integer" (int64).
+    ``kind``: "integer" (int64), "text", or "field" (of a text file: numbers if all of them are).
     """
 
     def __init__(self, kind: str):
@@ -113,17 +113,24 @@ class Labeller:
     def _texts(self, octets: bytes) -> NDArray[Any]:
         bounds = self._bounds[: self.count + 1].tolist()
         texts = [_text(octets[a:b]) for a, b in pairwise(bounds)]
+        if self.kind != "field":
+            return np.array(texts, str)
+        texts = [_unquoted(t) for t in texts]
         if all(_is_plain_integer(t) for t in texts):
             return np.array([int(t) for t in texts], np.int64)
-        return np.array(texts)
+        return np.array(texts, str)
 
 
 def _text(octets: bytes) -> str:
-    """UTF-8, or Latin-1 where it is not (the Foursquare files); a span with its quotes on has doubled ones inside."""
+    """UTF-8, or Latin-1 where it is not (the Foursquare files)."""
     try:
-        text = octets.decode("utf-8")
+        return octets.decode("utf-8")
     except UnicodeDecodeError:
-        text = octets.decode("latin-1")
+        return octets.decode("latin-1")
+
+
+def _unquoted(text: str) -> str:
+    """A field that still has its quotes on has doubled ones inside."""
     return text[1:-1].replace('""', '"') if len(text) > 1 and text[0] == text[-1] == '"' else text
 
 

@@ -1,6 +1,7 @@
 """Points of interest of the People Flow data (Nightley), for policies by category."""
 
 import os
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -8,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .. import _validate as check
-from ..errors import InvalidTable
+from ..errors import InvalidLocation, InvalidTable
 from ..locations import Grid, Points
+from ..projection import Equirectangular
 from .batch import Reading
 from .labels import Coded
 from .report import MALFORMED, SHOWN, Malformed, Report
@@ -29,7 +31,7 @@ class POIs:
     venue : the place's id, as codes and labels
     lat, lon : degrees
     category, subcategory : such as "food" and "Japanese Restaurant"
-    category_id : the category's number in the data (3 is food)
+    category_id : the category's number in the data (3 is food), -1 for none
     visits : of all users together
     report : rows read and rows left out
     """
@@ -47,13 +49,13 @@ class POIs:
         return len(self.lat)
 
     def cell_categories(self, grid: Grid, *, weight: str = "visits") -> NDArray[np.int32]:
-        """The category_id that leads in each cell, -1 where there is no place: the labels that ``pf.categories`` takes.
+        """The category_id that leads in each cell, -1 where no place has one: the labels that ``pf.categories`` takes.
 
         ``weight``: leading by "visits", or by the number of "places"; ties go to the lower id.
         """
         check.choice(weight, "weight", ("visits", "places"))
         cells = grid.locate(self.lat, self.lon)
-        on = np.flatnonzero(cells >= 0)
+        on = np.flatnonzero((cells >= 0) & (self.category_id >= 0))
         if not on.size:
             return np.full(grid.size, -1, np.int32)
         width = int(self.category_id.max()) + 1
@@ -64,9 +66,17 @@ class POIs:
         out[pairs[order] // width] = pairs[order] % width
         return out
 
-    def points(self, *, resolution_km: float = 0.001) -> Points:
-        """The places as a map of their own; two on one lattice site are an error that names them."""
-        return Points.from_latlon(self.lat, self.lon, resolution_km=resolution_km)
+    def points(self, *, resolution_km: float = 0.001) -> tuple[Points, NDArray[np.int32]]:
+        """The places as a map of their own, and the location of each place: places on one lattice site are one location."""
+        step = check.positive(resolution_km, "resolution_km")
+        if not len(self):
+            raise InvalidLocation("there are no places: a map needs at least one location")
+        low, high = float(self.lat.min()), float(self.lat.max())
+        projection = Equirectangular(low, float(self.lon.min()), (low + high) / 2)
+        sites, location = np.unique(np.rint(projection.to_km(self.lat, self.lon) / step), axis=0, return_inverse=True)
+        points = Points(sites * step, resolution_km=step)
+        points.projection = projection
+        return points, location.reshape(-1).astype(np.int32)
 
     def __repr__(self) -> str:
         return f"POIs({len(self):,} places, {len(self.category.labels)} categories)"
@@ -95,9 +105,12 @@ def read_peopleflow_pois(path: str | os.PathLike[str], *, on_error: str = "raise
     lines = column(lambda part: part.number, np.int64)
     rows, malformed = sum(part.rows for part in parts), [m for part in parts for m in part.malformed]
 
-    texts = [str(text) for text in reading.labeller("category", "text", name).labels()]
+    # "food/Ramen / Noodle House/3": the first part, the last, and what is between them; the number may be missing
+    texts = [str(text) for text in reading.labeller("category", "field", name).labels()]
     split = [(text.split("/")[0], "/".join(text.split("/")[1:-1]), text.split("/")[-1]) for text in texts]
-    known = np.array([len(parts) == 3 and parts[2].isdigit() and len(parts[2]) < 5 for parts in split] + [False])
+    known = np.array(
+        [text.count("/") >= 2 and re.fullmatch(r"\d{0,4}", n) is not None for text, (*_, n) in zip(texts, split)] + [False]
+    )
     fine = known[whole] & np.isfinite(lat) & np.isfinite(lon) & (visits >= 0)
     for row in np.flatnonzero(~fine):
         text = texts[whole[row]] if whole[row] >= 0 else ""
@@ -105,11 +118,11 @@ def read_peopleflow_pois(path: str | os.PathLike[str], *, on_error: str = "raise
         malformed.append(Malformed(name, "line", int(lines[row]), reason))
         if on_error == "raise":
             raise InvalidTable(f"{malformed[-1]}; on_error='skip' leaves such rows out and reports them")
+    ids = np.array([int(n) if good and n else -1 for (*_, n), good in zip(split, known)], np.int32)
     whole = whole[fine]
     category, subcategory = (Coded.of([parts[k] for parts in split])[whole] for k in (0, 1))
-    ids = np.array([int(parts[2]) if good else -1 for parts, good in zip(split, known, strict=False)], np.int32)
     report = Report(rows, malformed=tuple(sorted(malformed, key=lambda m: m.number)[:SHOWN])).then(
         MALFORMED, rows - int(fine.sum())
     )
-    venue = Coded(codes[fine], reading.labeller("venue", "text", name))
+    venue = Coded(codes[fine], reading.labeller("venue", "field", name))
     return POIs(venue, lat[fine], lon[fine], category, subcategory, ids[whole], visits[fine].astype(np.int64), report)

@@ -113,8 +113,9 @@ def _batches(
     reading: Reading,
     rows: int,
 ) -> Iterator[Batch]:
-    if delimiter is not None and not (isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii()):
-        raise InvalidParameter(f"delimiter must be one ASCII character, got {delimiter!r}")
+    sound = delimiter is None or (isinstance(delimiter, str) and len(delimiter) == 1 and delimiter.isascii())
+    if not sound or delimiter in ('"', "\n", "\r", "."):
+        raise InvalidParameter(f"delimiter must be one ASCII character that no number or line end has, got {delimiter!r}")
     textual = [name for name, value in (("names", names), ("delimiter", delimiter)) if value is not None]
     if _is_path(table):
         return chain.from_iterable(_of_file(path, columns, names, delimiter, textual, reading, rows) for path in _files(table))

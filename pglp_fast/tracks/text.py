@@ -66,16 +66,19 @@ class Source:
         self.data: Octets = np.empty(_BLOCK, np.uint8)
         self.at = self.filled = 0
         self.line, self.final = 1, False
-        self.more()
-        head = self.data[: min(self.filled, 3)].tobytes()
-        if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        try:
+            self.more()
+            head = self.data[: min(self.filled, 3)].tobytes()
+            if head[:2] in (b"\xff\xfe", b"\xfe\xff"):
+                raise InvalidTable(f"{self.name} is UTF-16: save it as UTF-8")
+        except InvalidTable:
             self.close()
-            raise InvalidTable(f"{self.name} is UTF-16: save it as UTF-8")
+            raise
         self.at = len(_BOM) if head == _BOM else 0
 
     def more(self) -> None:
-        """Read on, behind what is there."""
-        if self.filled - self.at > _LONGEST and not (self.data[self.at : self.filled] == kernels.NEWLINE).any():
+        """Read on, behind what is there: the begin of one line, or nothing."""
+        if self.filled - self.at > _LONGEST:
             raise InvalidTable(f"{self.name}, line {self.line}: longer than {_LONGEST:,} bytes: is this a text table?")
         if self.filled == len(self.data):
             self.data = np.concatenate([self.data, np.empty(len(self.data), np.uint8)])
@@ -104,16 +107,19 @@ class Source:
 
     def take_line(self) -> str | None:
         """The next line, without its end; None at the end of the file."""
+        look = 1 << 10
         while True:
-            ends = np.flatnonzero(self.data[self.at : self.filled] == kernels.NEWLINE)[:1]
-            if ends.size or self.final:
+            seen = self.data[self.at : min(self.at + look, self.filled)].tobytes()
+            end = seen.find(b"\n")
+            if end >= 0 or (self.final and self.at + len(seen) == self.filled):
                 break
-            self.more()
-        if self.at == self.filled:
+            if self.at + len(seen) == self.filled:
+                self.more()
+            look *= 2
+        if not seen:
             return None
-        stop = self.at + int(ends[0]) if ends.size else self.filled
-        octets = self.data[self.at : stop].tobytes().rstrip(b"\r")
-        self.at, self.line = min(stop + 1, self.filled), self.line + 1
+        octets = (seen[:end] if end >= 0 else seen).rstrip(b"\r")
+        self.at, self.line = self.at + (end + 1 if end >= 0 else len(seen)), self.line + 1
         try:
             return octets.decode("utf-8")
         except UnicodeDecodeError:
@@ -132,15 +138,16 @@ class Source:
 
 def layout_of(source: Source, columns: Mapping[str, Any] | None, names: Sequence[str] | None, delimiter: str | None) -> Layout:
     """From the header line, or from the names of the columns of a file without one."""
+    while not source.peek_line().strip() and source.take_line() is not None:
+        pass  # blank lines before the table
+    head = source.peek_line()
+    if names is None and not head.strip():
+        raise InvalidTable(f"{source.name} is empty: a table has a header line (or give names=[...] of its columns)")
+    delimiter = delimiter or max(",\t;|", key=head.count)
     if names is None:
-        header = source.take_line()
-        while header is not None and not header.strip():
-            header = source.take_line()
-        if header is None:
-            raise InvalidTable(f"{source.name} is empty: a table has a header line (or give names=[...] of its columns)")
-        delimiter = delimiter or max(",\t;|", key=header.count)
-        names = [name.strip() for name in next(csv.reader([header], delimiter=delimiter))]
-    return Layout(roles.match(names, columns, source.name), len(names), delimiter or ",")
+        source.take_line()
+        names = [name.strip() for name in next(csv.reader([head], delimiter=delimiter))]
+    return Layout(roles.match(names, columns, source.name), len(names), delimiter)
 
 
 def batches(source: Source, layout: Layout, reading: Reading, rows: int) -> Iterator[Batch]:
@@ -211,7 +218,7 @@ def _parse(
     for role in (role for role in slot if role in roles.LABELS):
         kept = np.array(spans[slot[role]][good])
         kept[kept[:, 0] == kept[:, 1]] = -1  # an empty label is none
-        codes[role] = reading.labeller(role, "text", source.name).number(data, kept)
+        codes[role] = reading.labeller(role, "field", source.name).number(data, kept)
     return Batch(codes, {role: column[good] for role, column in numbers.items()}, time[good], lines[good].copy(), n, malformed)
 
 

@@ -32,6 +32,12 @@ def duration(value: Any, name: str) -> int:
     return ms
 
 
+def shown(ms: int) -> str:
+    """A duration in the largest unit that leaves no rest: 300000 is "5min"."""
+    name, size = next((n, s) for n, s in reversed(_UNITS.items()) if ms % s == 0 and n not in ("sec", "m"))
+    return f"{ms // size}{name}"
+
+
 def moment(value: Any, name: str) -> int:
     """Milliseconds since 1970 of a datetime, datetime64 or ISO text; UTC unless it says otherwise."""
     try:

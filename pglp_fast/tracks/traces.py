@@ -15,7 +15,7 @@ from ..mobility import day_period
 from ..ragged import starts_of
 from .labels import Coded
 from .report import Report
-from .times import duration
+from .times import duration, shown
 from .tracks import Tracks
 
 _MOST_ENTRIES = 1 << 29  # of a padded array: 2 GiB
@@ -190,5 +190,5 @@ class Traces:
 
     def __repr__(self) -> str:
         seen = (self.cells >= 0).mean() if len(self.cells) else 0.0
-        who = len(np.unique(self.user.codes))
-        return f"Traces({len(self):,} rows of {who:,} users, {len(self.cells):,} steps of {self.step}, {seen:.0%} observed)"
+        who, step = len(np.unique(self.user.codes)), shown(int(self.step.astype(np.int64)))
+        return f"Traces({len(self):,} rows of {who:,} users, {len(self.cells):,} steps of {step}, {seen:.0%} observed)"

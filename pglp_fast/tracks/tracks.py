@@ -1,7 +1,7 @@
 """Fixes of users: who was where, when, column by column."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -79,11 +79,10 @@ class Tracks:
         """Some of the rows: a slice, a mask or an array of row numbers. The report is that of all."""
         if isinstance(rows, int | np.integer):
             raise InvalidTable("take rows with a slice, a mask or an array of row numbers: tracks[5:6] is row 5")
-        return replace(
-            self, user=self.user[rows], time=self.time[rows], lat=self.lat[rows], lon=self.lon[rows],
-            columns={name: column[rows] for name, column in self.columns.items()},
-            number=None if self.number is None else self.number[rows],
-        )  # fmt: skip
+        number = None if self.number is None else self.number[rows]
+        time, lat, lon = (np.ascontiguousarray(column[rows]) for column in (self.time, self.lat, self.lon))
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return Tracks(self.user[rows], time, lat, lon, columns, self.report, number)
 
     def sorted(self) -> "Tracks":
         """By user (in the order they first appear), then time; fixes of one moment stay in the order of the table."""
