@@ -7,12 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ._kernels import book as kernels
-from ._kernels import weights
+from ._kernels import shapes, weights
 from .components import Component
-from .errors import TooLarge
+from .errors import PGLPError, TooLarge
 from .expbound import exp_lower_bound
 from .losses import Loss
-from .mechanisms.recipe import Recipe
+from .mechanisms.recipe import ROW_SUM, Recipe
 
 MAX_LOCATIONS = 1024  # in a component: beyond, a table for each step costs more than anybody would wait for
 MAX_ENTRIES = 1 << 23  # numbers kept (200 MB), above which the next step begins with an empty book
@@ -21,8 +21,8 @@ MAX_ENTRIES = 1 << 23  # numbers kept (200 MB), above which the next step begins
 class TableBook:
     """Tables by component: weights that are drawn from, likelihoods, and losses where answers are remapped."""
 
-    def __init__(self, recipe: Recipe, epsilon: float, remap: Loss | None):
-        self.recipe, self.remap = recipe, remap
+    def __init__(self, recipe: Recipe, epsilon: float, remap: Loss | None, *, everyone: bool):
+        self.recipe, self.remap, self.everyone = recipe, remap, everyone
         self.anchored = not recipe.translates or (remap is not None and not remap.translates)
         self._bound = exp_lower_bound(epsilon)
         self._lock = Lock()
@@ -46,8 +46,6 @@ class TableBook:
 
     def _table(self, component: Component) -> tuple[NDArray[Any], ...]:
         """(cumulative weights, ln Pr, losses), each flat."""
-        from scipy.sparse import coo_array, csgraph
-
         k = len(component.sites)
         self.recipe.check_size(k)
         if k > MAX_LOCATIONS:
@@ -56,12 +54,25 @@ class TableBook:
                 "use delta, smaller blocks, or mechanism='ppim' without remapping"
             )
         logs = self.recipe.log_matrix(component)
-        ends = component.edges()
-        count, label = csgraph.connected_components(coo_array((np.ones(len(ends[0])), ends), shape=(k, k)), directed=False)
+        if not np.abs(np.exp(logs).sum(axis=1) - 1).max() <= ROW_SUM:
+            raise PGLPError(
+                f"the probabilities of a component of {k} locations do not sum to 1: they are too far apart for float64"
+            )
+        pairs = component.pairs
+        if self.everyone:
+            sites, no_edges = (
+                component.sites.astype(np.int32),
+                (np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros((0, 2), np.int32)),
+            )
+            pairs = shapes.protected_pairs(np.arange(k, dtype=np.int32), sites, component.hull, True, *no_edges)
         W = np.empty((k, k), np.uint64)
-        weights.prove_weights(np.exp(logs), label.astype(np.int64), count, component.lead, component.pairs, *self._bound, W)
-        with np.errstate(divide="ignore"):  # whatever rounding lets be drawn is possible
-            logs = np.where(np.isneginf(logs), np.log(W) - np.log(weights.TOTAL), logs)
+        mixed = weights.prove_weights(
+            np.exp(logs), *shapes.connected(component.lead, pairs), component.lead, pairs, *self._bound, W
+        )
+        with np.errstate(divide="ignore"):
+            drawn = np.log(W) - np.log(weights.TOTAL)
+        # exact, but where rounding lets more be drawn than is possible, or more had to be mixed in than rounding takes
+        logs = np.where(np.isneginf(logs), drawn, logs) if mixed <= weights.LEAST_MIXED else drawn
         losses = np.zeros(0) if self.remap is None else self.remap.matrix(component).ravel()
         return np.cumsum(W, axis=1, dtype=np.uint64).ravel(), logs.ravel(), losses
 

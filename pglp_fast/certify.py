@@ -3,7 +3,9 @@
 Two kinds of proof, by how a component is sampled:
 
 *table*: for every distinct shape, every edge (s, s') and every output z, w(z|s) <= e^eps w(z|s') on the integer weights
-read back from the alias table, in integer arithmetic against a rational number below e^eps.
+read back from the alias table, in integer arithmetic against a rational number below e^eps. With the graph calibration
+not for edges alone but for every pair whose difference lies in the sensitivity hull: a disconnected location that is not
+isolated is protected by those.
 
 *premises*: for the geometric sampler, what the K-norm theorem assumes, exactly: every edge's difference lies in K, and
 both ends share K and
@@ -46,7 +48,8 @@ class Certificate:
     ok : whether the promise holds
     epsilon : what was promised
     worst : what is delivered: the largest ln of a ratio of weights met (table), the largest eps ||f(s) - f(s')||_K (premises)
-    edge, output : where the worst case is; no output for premises, neither where there is no edge at all
+    edge, output : where the worst case is (with the graph calibration maybe a pair that the hull reaches without an edge); no
+        output for premises, neither where there is no edge at all
     proof : "table", "premises" or "table+premises"
     shapes, edges : distinct shapes that were walked, edges they stand for
     mixed : the largest share of a common distribution mixed into a table so that rounding cannot break the proof
@@ -131,11 +134,14 @@ def _walk_tables(m: Sampled, which: NDArray[np.int64]) -> tuple[NDArray[np.int64
     groups, graph = m.groups, m.graph
     fault, worst = np.zeros(which.size, np.int64), np.full((which.size, 4), -np.inf)
     numerator, shift = m._exp_bound
+    everyone = m.calibration == "graph"
+    hulls = groups.hulls() if everyone else (np.zeros((0, 2), np.int64), np.zeros(len(groups.representative) + 1, np.int64))
 
     def part(start: int, stop: int) -> None:
         proof.check_tables(
-            which, start, stop, groups.members, groups.starts, groups.representative, groups.address, groups.lead,
-            graph.extra_indptr, graph.extra_indices, numerator, shift, m._bits, m._offset, m._cut, m._alias, fault, worst,
+            which, start, stop, groups.members, groups.starts, groups.representative, m.locations.lattice, *hulls, everyone,
+            groups.address, groups.lead, graph.extra_indptr, graph.extra_indices, numerator, shift,
+            m._bits, m._offset, m._cut, m._alias, fault, worst,
         )  # fmt: skip
 
     run_ranges(part, which.size, smallest=16)

@@ -35,3 +35,11 @@ class Component(NamedTuple):
         i, j = np.nonzero(same)
         a, b = self.pairs.T
         return np.concatenate([i, a, b]), np.concatenate([j, b, a])
+
+    def hops(self) -> NDArray[np.float64]:
+        """d_G between places, infinite where there is no way."""
+        from scipy.sparse import csgraph, csr_array
+
+        k = len(self.sites)
+        i, j = self.edges()
+        return np.asarray(csgraph.shortest_path(csr_array((np.ones(len(i)), (i, j)), shape=(k, k)), unweighted=True))

@@ -121,8 +121,9 @@ class Comparison:
             lines.append(
                 f"{name:{width}} |{u.e_eu:11.3f}{u.worst.error:11.3f}{tail:11.3f} |{p.error:13.3f}{p.entropy:11.2f}{p.lift:10.2f}"
             )
-        told = next(iter(self.rows.values()))[1]
-        lines.append(f"Who is told the component alone errs by {told.told_error:.3f} km, with {told.told_entropy:.2f} bits left.")
+        told = [(p.told_error, p.told_entropy) for _, p in self.rows.values()]
+        if np.ptp(told, axis=0).max() <= 1e-9 * np.max(told):  # of one policy
+            lines.append(f"Who is told the component alone errs by {told[0][0]:.3f} km, with {told[0][1]:.2f} bits left.")
         return "\n".join(lines)
 
 
@@ -133,7 +134,7 @@ def compare(
 
     Parameters
     ----------
-    mechanisms : by name, or a list (named by their class)
+    mechanisms : by name, or a list (named by their class, and numbered where there are several of one)
     prior : how likely each location is; even if None
     metrics : region, categories, quantiles, as for ``pf.utility``
 
@@ -143,7 +144,9 @@ def compare(
     equal error, the one that leaves the adversary less certain is better.
     """
     if not isinstance(mechanisms, Mapping):
-        mechanisms = {type(m).__name__: m for m in mechanisms}
+        kinds = [type(m).__name__ for m in mechanisms]
+        names = [k if kinds.count(k) == 1 else f"{k} {kinds[: i + 1].count(k)}" for i, k in enumerate(kinds)]
+        mechanisms = dict(zip(names, mechanisms, strict=True))
     if not mechanisms:
         raise InvalidParameter("compare takes at least one mechanism")
     return Comparison({name: (utility(m, prior=prior, **metrics), privacy(m, prior=prior)) for name, m in mechanisms.items()})

@@ -49,12 +49,15 @@ class Loss:
         return out
 
     def describe(self) -> str:
-        """Tells losses apart; of a function, its name."""
+        """Tells losses apart."""
         if isinstance(self.kind, str):
             return self.kind
         if isinstance(self.kind, np.ndarray):
-            return hashlib.sha256(np.ascontiguousarray(self.kind).tobytes()).hexdigest()
-        return f"{getattr(self.kind, '__module__', '')}.{getattr(self.kind, '__qualname__', repr(self.kind))}"
+            return hashlib.sha256(self.kind.tobytes()).hexdigest()
+        raise InvalidParameter(
+            "a loss that is a function cannot be told from another one later, so a stream that uses it cannot be saved: "
+            "give the loss as a matrix"
+        )
 
 
 def make_loss(locations: Locations, loss: Any) -> Loss:
@@ -67,9 +70,10 @@ def make_loss(locations: Locations, loss: Any) -> Loss:
     if callable(loss):
         return Loss(locations, loss)
     n = locations.size
-    array = np.asarray(loss, dtype=np.float64)
-    if array.shape != (n, n) or not np.isfinite(array).all():
-        raise InvalidParameter(f"loss must be 'euclidean', 'squared' or a finite ({n}, {n}) matrix, got shape {array.shape}")
+    array = _real(loss)
+    if array is None or array.shape != (n, n) or not np.isfinite(array).all():
+        got = f"got shape {array.shape}" if array is not None else f"got {type(loss).__name__}"
+        raise InvalidParameter(f"loss must be 'euclidean', 'squared' or a finite ({n}, {n}) matrix, {got}")
     return Loss(locations, array)
 
 
@@ -78,7 +82,16 @@ def make_prior(locations: Locations, prior: Any) -> NDArray[np.float64] | None:
     if prior is None:
         return None
     n = locations.size
-    array = np.asarray(prior, dtype=np.float64)
-    if array.shape != (n,) or not np.isfinite(array).all() or (array < 0).any() or not array.sum() > 0:
+    array = _real(prior)
+    if array is None or array.shape != (n,) or not np.isfinite(array).all() or (array < 0).any() or not array.max() > 0:
         raise InvalidParameter(f"prior must be {n} numbers, one for each location, none negative and not all zero")
-    return array
+    return np.asarray(array / array.max())  # so that no sum can overflow
+
+
+def _real(values: Any) -> NDArray[np.float64] | None:
+    """A copy as real numbers, which the caller cannot change later; None if they are none."""
+    try:
+        array = np.asarray(values)
+        return None if array.dtype.kind not in "buif" else np.array(array, dtype=np.float64)
+    except (TypeError, ValueError):
+        return None

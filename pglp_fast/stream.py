@@ -146,6 +146,7 @@ class Stream:
             r._spare.put(scratch)
 
         while True:
+            parts.clear()  # the number of threads, and so the ranges, may have changed since the last pass
             run_ranges(part, n, smallest=16)
             ordered = [parts[start] for start in sorted(parts)]
             new_cells, new_logs, kept_cells, edges, seen, keys = (

@@ -104,16 +104,18 @@ class TraceReleaser:
         self.rng = rng
         self._policy = kernel_policy(graph)
         self.remap = None if remap is None else make_loss(graph.locations, remap)
+        if options is not None and not isinstance(options, dict):
+            raise InvalidParameter(f"options must be a dict such as {{'loss': 'squared'}}, got {type(options).__name__}")
         recipe = self._recipe(options or {})
-        self._book = TableBook(recipe, self.epsilon, self.remap)
+        self._book = TableBook(recipe, self.epsilon, self.remap, everyone=self.calibration == "graph")
         by_table = self.mechanism in TABLES
         if by_table and self.calibration == "graph":
             raise InvalidParameter(f"mechanism={mechanism!r} knows calibration='component' only: for 'graph' use 'ppim' or 'plm'")
         if (by_table or remap is not None) and self.likelihood == "density":
             raise InvalidParameter("likelihood='density' is for noise alone: tables know their exact likelihoods, leave it out")
-        tables = (
-            check.MAX_LOCATIONS if by_table or remap is not None else _DISC_TABLE if self.mechanism == "planar-laplace" else 0
-        )
+        tables = _DISC_TABLE if self.mechanism == "planar-laplace" and self.likelihood == "exact" else 0
+        if by_table or remap is not None:
+            tables = check.MAX_LOCATIONS
         self._settings = local.Settings(
             self.epsilon, BODIES.get(self.mechanism, knorm.HULL),
             repair_kernels.GRAPH if self.calibration == "graph" else repair_kernels.COMPONENT,

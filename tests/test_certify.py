@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import pglp_fast as pf
+from pglp_fast._kernels import weights
 from pglp_fast.certify import rounding_bound
 from pglp_fast.errors import InvalidParameter
 from pglp_fast.expbound import exp_lower_bound
@@ -27,7 +28,11 @@ def assert_holds(m, kind):
     assert c.shapes == len(m.groups.representative)
     assert "holds" in str(c)
     if c.edge is not None:
-        assert m.graph.has_edges([c.edge])[0]
+        if m.calibration == "graph":
+            a, b = m.locations.lattice[list(c.edge)]
+            assert pf.sensitivity_hull(m.graph).contains([b - a])[0]
+        else:
+            assert m.graph.has_edges([c.edge])[0]
     return c
 
 
@@ -363,3 +368,37 @@ def test_rounding_bound_grows_with_the_map(epsilon):
     g = pf.Grid(12, 12)
     holes = pf.PPIM(random_tree(g, some_cells(g, 70, 0), 0), epsilon=epsilon, sampler="geometric")
     assert rounding_bound(holes, int(holes.groups.sizes.argmax())) < 1e-5
+
+
+@pytest.mark.parametrize("mechanism", [pf.PPIM, pf.PLM, pf.PlanarLaplace])
+@pytest.mark.parametrize("epsilon", [0.5, 5.0, 10.0, 20.0])
+def test_graph_calibration_proves_every_pair_in_the_hull(mechanism, epsilon):
+    """Location 8 has lost its neighbour but is not isolated: 6 lies in f(8) + K and hides it, though no edge says so. Rounding
+    that looks at edges alone gave 6 a floor of 2^-30 where 8 kept its thin tail: a ratio of e^16 at epsilon = 10, certified."""
+    g = pf.Grid(1, 9)
+    G = pf.PolicyGraph.from_edges(g, [(0, 2), (1, 3), (2, 4), (3, 5), (4, 6), (8, 7)])
+    C = pf.Domain(g, [0, 1, 2, 3, 4, 5, 6, 8])
+    assert pf.isolated(G, C, calibration="graph").size == 0
+    m = mechanism(G, epsilon=epsilon, domain=C, calibration="graph", sampler="table")
+    assert pf.certify(m).ok
+    w8, w6 = (m.table(s)[1].astype(object) for s in (8, 6))
+    with localcontext() as context:
+        context.prec = 60
+        bound = Decimal(epsilon).exp()
+        assert all(int(a) <= bound * int(b) and int(b) <= bound * int(a) for a, b in zip(w8, w6))
+
+
+def test_a_broken_pair_in_the_hull_fails():
+    """No edge between 8 and 6, and yet the certificate must see it."""
+    g = pf.Grid(1, 9)
+    G = pf.PolicyGraph.from_edges(g, [(0, 2), (1, 3), (2, 4), (3, 5), (4, 6), (8, 7)])
+    m = pf.PPIM(G, epsilon=1.0, domain=pf.Domain(g, [0, 1, 2, 3, 4, 5, 6, 8]), calibration="graph", sampler="table")
+    assert pf.certify(m).ok
+    W = m._weights(0)
+    place = len(W) - 1  # location 8
+    W[place, 0] += W[place, place] // np.uint64(2)  # far too likely to be released as location 0
+    W[place, place] -= W[place, place] // np.uint64(2)
+    columns = 1 << int(m._bits[0])
+    at = place * columns
+    weights.build_alias(W[place], int(m._bits[0]), m._cut[at : at + columns], m._alias[at : at + columns])
+    assert not pf.certify(m).ok

@@ -112,6 +112,13 @@ def test_comparison():
     assert rows[0]["e_eu"] == pytest.approx(2.1855, abs=1e-4)
     assert rows[1]["adversary_error"] == pytest.approx(1.4635, abs=1e-4)
     assert list(pf.compare([pf.KRR(G, epsilon=1.0)]).rows) == ["KRR"]
+    assert list(pf.compare([pf.KRR(G, epsilon=1.0), pf.PPIM(G, epsilon=1.0), pf.KRR(G, epsilon=2.0)]).rows) == [
+        "KRR 1",
+        "PPIM",
+        "KRR 2",
+    ]
+    assert "component alone" in text
+    assert "component alone" not in str(pf.compare([pf.KRR(G, epsilon=1.0), pf.KRR(pf.blocks(pf.Grid(5, 5), 3), epsilon=1.0)]))
 
 
 def test_errors():

@@ -377,3 +377,62 @@ def test_attacks_need_evidence():
     assert R.evidence is None
     with pytest.raises(pf.InvalidEvidence, match=r"without keeping evidence: use TraceReleaser.run"):
         pf.attack(R)
+
+
+@pytest.mark.parametrize("mechanism", ["krr", "optimal"])
+def test_threads_that_change_while_a_table_is_made(mechanism, monkeypatch):
+    """Another thread may set the number of threads between the two passes of a step: ranges of the first pass must not count."""
+    g, model, traces = city(users=60, steps=4)
+    T = pf.TraceReleaser(pf.blocks(g, 3), model, epsilon=1.0, mechanism=mechanism, rng=4)
+    want = T.run(traces).released
+    before, add = pf.get_num_threads(), book.TableBook.add
+    turns = iter([1, 3, 2, 1, 2, 3] * 100)
+    monkeypatch.setattr(book.TableBook, "add", lambda self, keys: (add(self, keys), pf.set_num_threads(next(turns)))[0])
+    try:
+        pf.set_num_threads(2)
+        fresh = pf.TraceReleaser(pf.blocks(g, 3), model, epsilon=1.0, mechanism=mechanism, rng=4)
+        assert np.array_equal(fresh.run(traces).released, want)
+    finally:
+        pf.set_num_threads(before)
+
+
+@pytest.mark.parametrize("how", [{"mechanism": "ppim", "remap": "euclidean"}, {"mechanism": "planar-laplace"}])
+def test_tables_of_the_graph_calibration_hide_whom_the_hull_reaches(how):
+    """The step's table is proved for every pair in K, not for edges alone: see test_certify."""
+    g = pf.Grid(1, 9)
+    G = pf.PolicyGraph.from_edges(g, [(0, 2), (1, 3), (2, 4), (3, 5), (4, 6), (8, 7)])
+    model = pf.MobilityModel(g, scipy.sparse.eye_array(9, format="csr"))
+    prior = np.ones(9) / 8
+    prior[7] = 0.0
+    T = pf.TraceReleaser(G, model, epsilon=10.0, calibration="graph", rng=0, **how)
+    r = T.start(1, priors=prior[None]).step([8])
+    assert r.isolated[0] == r.added[0] == 0
+    B = T._book.book
+    W = np.diff(B.cumulative.reshape(8, 8), axis=1, prepend=np.uint64(0)).astype(object)
+    numerator, shift = (int(v) for v in exp_lower_bound(10.0))
+    eight, six = W[7], W[6]
+    assert (eight * 2**shift <= numerator * six).all()
+    assert (six * 2**shift <= numerator * eight).all()
+
+
+def test_density_means_density_for_planar_laplace_too():
+    g, model, traces = city(users=6, steps=5)
+    exact, density = (
+        pf.TraceReleaser(pf.blocks(g, 3), model, epsilon=1.0, mechanism="planar-laplace", likelihood=how, rng=4)
+        .run(traces, evidence=True)
+        .evidence.logs
+        for how in ("exact", "density")
+    )
+    assert exact.shape != density.shape or np.abs(exact - density).max() > 1e-3
+
+
+def test_a_function_cannot_be_saved(tmp_path):
+    """Two functions of one name cannot be told apart: a resumed stream might remap by another."""
+    g, model, traces = city(side=6, users=8, steps=8)
+    S = pf.TraceReleaser(pf.blocks(g, 3), model, epsilon=1.0, rng=2, remap=lambda s, z: np.abs(s - z)).start(8)
+    S.step(traces[:, 4])
+    with pytest.raises(pf.InvalidParameter, match="a loss that is a function cannot be told from another"):
+        S.save(tmp_path / "s")
+    assert not list(tmp_path.iterdir())
+    with pytest.raises(pf.InvalidParameter, match="options must be a dict"):
+        pf.TraceReleaser(pf.blocks(g, 3), model, epsilon=1.0, mechanism="optimal", options="cache")

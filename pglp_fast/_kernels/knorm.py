@@ -6,7 +6,7 @@ from .emission import log_probabilities
 from .jit import kernel
 from .nearest import build_tree
 from .rows import append_rows
-from .shapes import local_pairs, sites_of
+from .shapes import connected, protected_pairs, sites_of
 from .weights import TOTAL, build_alias, fill_table
 
 HULL, DIAMOND, DISC = 0, 1, 2  # K: the sensitivity hull itself, P-LM's diamond, planar Laplace's disc
@@ -15,10 +15,13 @@ SIDES = 64  # of the polygon that stands for a disc: corners 0.12 % outside it
 
 @kernel
 def fill_tables(
-    which, start, stop, epsilon, stretch, bodies, body_starts, members, starts, representative, lattice, address, lead,
-    component, indptr, indices, numerator, shift, bits, offset, cut, alias, mixed, off,
+    which, start, stop, epsilon, stretch, hulls, hull_starts, everyone, bodies, body_starts, members, starts, representative,
+    lattice, address, lead, indptr, indices, numerator, shift, bits, offset, cut, alias, mixed, off,
 ):  # fmt: skip
-    """Exact probabilities, rounded weights and alias rows of shapes ``which[start:stop]``."""
+    """Exact probabilities, rounded weights and alias rows of shapes ``which[start:stop]``.
+
+    ``everyone``: prove the bound for all pairs that the hull reaches, not for edges alone.
+    """
     for w in range(start, stop):
         shape = which[w]
         g = representative[shape]
@@ -28,14 +31,14 @@ def fill_tables(
         body = bodies[body_starts[shape] : body_starts[shape + 1]]
         log_probabilities(sites_of(members[a:b], lattice), stretch, body, epsilon, np.arange(k), 0, k, P)
         P = np.exp(P)
-        distinct = np.unique(component[members[a:b]])
-        own = np.searchsorted(distinct, component[members[a:b]])
+        hull = hulls[hull_starts[shape] : hull_starts[shape + 1]]
+        pairs = protected_pairs(members[a:b], lattice, hull, everyone, indptr, indices, address)
+        own, n_own = connected(lead[a:b], pairs)
         size = k << bits[shape]
         at = offset[shape]
         mixed[shape], off[shape] = fill_table(
-            P, own, distinct.shape[0], lead[a:b], local_pairs(members[a:b], indptr, indices, address),
-            numerator, shift, bits[shape], cut[at : at + size], alias[at : at + size],
-        )  # fmt: skip
+            P, own, n_own, lead[a:b], pairs, numerator, shift, bits[shape], cut[at : at + size], alias[at : at + size]
+        )
 
 
 @kernel

@@ -9,7 +9,7 @@ import numpy as np
 
 from .hull import contains, cross
 from .jit import kernel
-from .shapes import local_pairs
+from .shapes import protected_pairs
 from .weights import check, read_alias
 
 FINE, FOREIGN_OUTPUT, RATIO, OUTSIDE, SPLIT = 0, 1, 2, 3, 4
@@ -17,10 +17,11 @@ FINE, FOREIGN_OUTPUT, RATIO, OUTSIDE, SPLIT = 0, 1, 2, 3, 4
 
 @kernel
 def check_tables(
-    which, start, stop, members, starts, representative, address, lead, indptr, indices,
+    which, start, stop, members, starts, representative, lattice, hulls, hull_starts, everyone, address, lead, indptr, indices,
     numerator, shift, bits, offset, cut, alias, fault, worst,
 ):  # fmt: skip
-    """For shapes ``which[start:stop]``: read the weights back from the alias rows and check every edge.
+    """For shapes ``which[start:stop]``: read the weights back from the alias rows and check every edge; with ``everyone`` every
+    pair that the sensitivity hull reaches.
 
     ``worst[w]`` receives (ln ratio, s, s', z) with places in the shape's group.
     """
@@ -44,7 +45,8 @@ def check_tables(
             W[s] = wide[:k]
             if np.any(wide[k:] > np.uint64(0)):
                 fault[w] = FOREIGN_OUTPUT
-        pairs = local_pairs(members[a:b], indptr, indices, address)
+        hull = hulls[hull_starts[shape] : hull_starts[shape + 1]]
+        pairs = protected_pairs(members[a:b], lattice, hull, everyone, indptr, indices, address)
         if fault[w] == FINE and not check(W, lead[a:b], pairs, numerator, shift, worst[w]):
             fault[w] = RATIO
 

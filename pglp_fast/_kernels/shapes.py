@@ -7,6 +7,8 @@ ties in "nearest" go to the lower index.
 
 import numpy as np
 
+from .graph import find_root
+from .hull import contains
 from .jit import kernel
 
 _MIX = np.uint64(0x9E3779B97F4A7C15)
@@ -137,3 +139,48 @@ def local_pairs(members, indptr, indices, address):
                 out[m, 0], out[m, 1] = k, address[indices[e], 1]
                 m += 1
     return out
+
+
+@kernel
+def protected_pairs(members, lattice, hull, everyone, indptr, indices, address):
+    """Pairs of places that the proof is about, cliques aside: the extra edges.
+
+    With ``everyone`` (the graph calibration) all pairs whose difference lies in the sensitivity hull: K hides whoever it reaches,
+    edge or not (spec section 4).
+    """
+    if not everyone:
+        return local_pairs(members, indptr, indices, address)
+    sites = sites_of(members, lattice)
+    k = sites.shape[0]
+    count = 0
+    for i in range(k):
+        for j in range(i + 1, k):
+            count += contains(hull, sites[j, 0] - sites[i, 0], sites[j, 1] - sites[i, 1])
+    out = np.empty((count, 2), np.int64)
+    count = 0
+    for i in range(k):
+        for j in range(i + 1, k):
+            if contains(hull, sites[j, 0] - sites[i, 0], sites[j, 1] - sites[i, 1]):
+                out[count, 0], out[count, 1] = i, j
+                count += 1
+    return out
+
+
+@kernel
+def connected(lead, pairs):
+    """(label of each place, how many labels): who hangs together by cliques and pairs."""
+    k = lead.shape[0]
+    parent = lead.copy()
+    for e in range(pairs.shape[0]):
+        a, b = find_root(parent, pairs[e, 0]), find_root(parent, pairs[e, 1])
+        parent[max(a, b)] = min(a, b)
+    label = np.empty(k, np.int64)
+    count = 0
+    for p in range(k):
+        root = find_root(parent, p)
+        if root == p:
+            label[p] = count
+            count += 1
+        else:
+            label[p] = label[root]
+    return label, count

@@ -9,6 +9,7 @@ import numpy as np
 from .jit import kernel
 
 TOTAL = 2**63
+LEAST_MIXED = 2.0**-30  # what mixing begins with
 _TOTAL = np.uint64(TOTAL)
 _LOW = np.uint64(0xFFFFFFFF)
 _32 = np.uint64(32)
@@ -185,7 +186,7 @@ def prove_weights(P, component, n_components, lead, pairs, numerator, shift, W):
     means = np.empty((n_components, P.shape[1]))
     mean_rows(P, component, means)
     worst = np.empty(4)
-    eta = 2.0**-30
+    eta = LEAST_MIXED
     while True:
         round_rows(P, component, means, eta, W)
         if check(W, lead, pairs, numerator, shift, worst) or eta >= 1.0:

@@ -20,12 +20,11 @@ from ..policy import PolicyGraph, complete, neighbours8
 from ..ragged import starts_of
 from ..sensitivity import sensitivity_hull
 from ..threads import run_ranges
-from .recipe import Recipe
+from .recipe import ROW_SUM, Recipe
 from .sampled import Sampled
 
 _MAX_ROW = 5000  # output set for which a single exact row is computed
 _BATCHED = 128  # matrices of shapes up to this size are computed many at a time
-_ROW_SUM = 1e-9  # a table is refused whose exact rows are further off than this
 
 
 class KNorm(Sampled):
@@ -97,14 +96,14 @@ class KNorm(Sampled):
 
         def part(start: int, stop: int) -> None:
             knorm.fill_tables(
-                which, start, stop, self.epsilon, self.locations.stretch, *self.bodies, g.members, g.starts, g.representative,
-                self.locations.lattice, g.address, g.lead, G.components, G.extra_indptr, G.extra_indices,
+                which, start, stop, self.epsilon, self.locations.stretch, *self.hulls, self.calibration == "graph", *self.bodies,
+                g.members, g.starts, g.representative, self.locations.lattice, g.address, g.lead, G.extra_indptr, G.extra_indices,
                 numerator, shift, self._bits, self._offset, self._cut, self._alias, self._mixed, off,
             )  # fmt: skip
 
         run_ranges(part, which.size, smallest=16)
         worst = int(np.argmax(off))
-        if off[worst] > _ROW_SUM:
+        if off[worst] > ROW_SUM:
             s = g.members[g.starts[g.representative[worst]]]
             raise PGLPError(
                 f"the probabilities of the component of location {s} sum to 1 only within {off[worst]:.1e}: they are too "
@@ -217,14 +216,15 @@ def _joined(location_set: Any) -> PolicyGraph:
     return complete(location_set.locations, location_set.cells())
 
 
-def geo_ind(locations: Locations, *, epsilon_per_km: float, sampler: str = "auto") -> PlanarLaplace:
+def geo_ind(locations: Locations, *, epsilon_per_km: float) -> PlanarLaplace:
     """Geo-Indistinguishability on a map: Pr(z|s) <= exp(epsilon_per_km |s - s'|) Pr(z|s') for all pairs, |.| in km.
 
     Planar Laplace noise of rate ``epsilon_per_km``, snapped to the nearest location of the map. Its policy is G_1 on a grid (the
-    eight neighbours, whose epsilon is that of the longest edge), all pairs elsewhere.
+    eight neighbours, whose epsilon is that of the longest edge), all pairs elsewhere. Always drawn geometrically: the certificate
+    is then of the K-norm theorem's premises, which hold for every pair and not for edges alone.
     """
     rate = check.positive(epsilon_per_km, "epsilon_per_km")
     graph = neighbours8(locations) if isinstance(locations, Grid) else complete(locations)
     hull = sensitivity_hull(graph).vertices * np.asarray(locations.scale)
     longest = float(np.hypot(*hull.T).max(initial=0.0))
-    return PlanarLaplace(graph, epsilon=rate * (longest or 1.0), calibration="graph", sampler=sampler)
+    return PlanarLaplace(graph, epsilon=rate * (longest or 1.0), calibration="graph", sampler="geometric")

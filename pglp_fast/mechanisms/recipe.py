@@ -10,6 +10,8 @@ from ..errors import TooLarge
 
 MAX_TABLE = 2048  # locations in a component for which a table, or ``matrix``, is made at all
 
+ROW_SUM = 1e-9  # a table is refused whose exact rows are further off than this
+
 
 class Recipe(ABC):
     """Pr(z|s) over the places of a component.

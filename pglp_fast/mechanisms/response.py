@@ -36,12 +36,7 @@ class HopDecay(Recipe):
         self.epsilon = check.epsilon(epsilon)
 
     def log_matrix(self, component: Component) -> NDArray[np.float64]:
-        from scipy.sparse import csgraph, csr_array
-
-        k = len(component.sites)
-        i, j = component.edges()
-        hops = csgraph.shortest_path(csr_array((np.ones(len(i)), (i, j)), shape=(k, k)), unweighted=True)
-        logs = -0.5 * self.epsilon * hops
+        logs = -0.5 * self.epsilon * component.hops()
         return np.asarray(logs - np.log(np.exp(logs).sum(axis=1, keepdims=True)))
 
 

@@ -10,8 +10,9 @@ from .. import _validate as check
 from .._kernels import shapes, weights
 from ..components import Component
 from ..domain import Domain
+from ..errors import PGLPError
 from ..policy import PolicyGraph
-from .recipe import Recipe
+from .recipe import ROW_SUM, Recipe
 from .sampled import Sampled
 
 
@@ -41,7 +42,10 @@ class Tabled(Sampled):
 
     def _matrix(self, shape: int) -> NDArray[np.float64]:
         if shape not in self._matrices:
-            self._matrices[shape] = self.recipe.log_matrix(self.component(shape))
+            logs = self.recipe.log_matrix(self.component(shape))
+            if not np.abs(np.exp(logs).sum(axis=1) - 1).max() <= ROW_SUM:
+                raise PGLPError(f"the probabilities of a component of {len(logs)} locations do not sum to 1: nothing is released")
+            self._matrices[shape] = logs
         return self._matrices[shape]
 
     def _log_rows(self, shape: int, sources: NDArray[np.int64]) -> NDArray[np.float64]:
