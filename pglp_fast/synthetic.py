@@ -30,32 +30,6 @@ class City:
         """Cells of n people."""
         return np.random.default_rng(seed).choice(self.grid.size, size=n, p=self.density).astype(np.int32)
 
-    def walks(self, n: int, steps: int, seed: int = 0) -> NDArray[np.int32]:
-        """(n, steps) cells of people on their way, as a GPS logger sees them: each step stays or goes to one of the eight around.
-
-        Metropolis' walk: a step to a cell is taken with probability min(1, ratio of the densities), so that people are spread
-        as ``people`` are at every step, and nobody enters the river.
-        """
-        rng = np.random.default_rng(seed)
-        rows, cols = self.grid.rows, self.grid.cols
-        out = np.empty((n, steps), np.int32)
-        at = rng.choice(self.grid.size, size=n, p=self.density)
-        for t in range(steps):
-            out[:, t] = at
-            row, col = at // cols + rng.integers(-1, 2, n), at % cols + rng.integers(-1, 2, n)
-            inside = (row >= 0) & (row < rows) & (col >= 0) & (col < cols)
-            to = np.where(inside, row * cols + col, at)
-            at = np.where(rng.random(n) * self.density[at] < self.density[to], to, at)
-        return out
-
-    def visits(self, n: int, steps: int, seed: int = 0, *, places: int = 12) -> NDArray[np.int32]:
-        """(n, steps) cells of people checking in: each has a few places, the k-th visited in proportion to 1/k."""
-        rng = np.random.default_rng(seed)
-        favourites = rng.choice(self.grid.size, size=(n, places), p=self.density)
-        share = 1 / np.arange(1, places + 1)
-        picked = rng.choice(places, size=(n, steps), p=share / share.sum())
-        return np.take_along_axis(favourites, picked, axis=1).astype(np.int32)
-
     def walks(self, users: int, steps: int, seed: int = 0) -> NDArray[np.int32]:
         """Cells (users, steps) of people who live somewhere, go to places where others are, stay a while and come home.
 
@@ -81,6 +55,14 @@ class City:
             step = np.where(rng.random(n) < 0.85, np.sign(goal - at), 0) + np.where(there, 0, strays)
             at = np.clip(at + np.clip(step, -1, 1), 0, np.array([[grid.rows - 1], [grid.cols - 1]]))
         return out
+
+    def visits(self, n: int, steps: int, seed: int = 0, *, places: int = 12) -> NDArray[np.int32]:
+        """(n, steps) cells of people checking in: each has a few places, the k-th visited in proportion to 1/k."""
+        rng = np.random.default_rng(seed)
+        favourites = rng.choice(self.grid.size, size=(n, places), p=self.density)
+        share = 1 / np.arange(1, places + 1)
+        picked = rng.choice(places, size=(n, steps), p=share / share.sum())
+        return np.take_along_axis(favourites, picked, axis=1).astype(np.int32)
 
 
 def synthetic_city(rows: int = 60, cols: int = 60, *, cell_km: float = 0.27, seed: int = 0) -> City:

@@ -61,6 +61,8 @@ def judge(text: str, criterion: str, differences: Sequence[Difference], *, unit:
     told += f", {len(open_)} open" if open_ else ""
     if len(differences) == 1:
         evidence = _shown(order[0], unit)
+    elif order[0].value == order[-1].value:
+        evidence = f"{told}; all of them {order[0].value:g} {unit}".rstrip()
     else:
         evidence = f"{told}; from {_shown(order[0], unit)} to {_shown(order[-1], unit)}"
         others = [d for d in against if d is not order[-1]]

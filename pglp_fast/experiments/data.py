@@ -24,8 +24,8 @@ _PLACES = ("raw/peopleflow/POI_TK.csv", "POI_TK.csv")
 _GEOLIFE = ("geolife_beijing.parquet", "Geolife Trajectories 1.3/Data", "Data")
 _GOWALLA = ("gowalla_la.csv.gz", "loc-gowalla_totalCheckins.txt.gz", "loc-gowalla_totalCheckins.txt")
 _PEOPLE_FLOW_CREDIT = (
-    "People Flow data, CC BY 4.0: Nightley, Inc.; Shibasaki & Sekimoto Laboratory, the University of Tokyo; Micro Geo Data Forum; "
-    "People Flow project; Center for Spatial Information Science at the University of Tokyo."
+    "People Flow data, CC BY 4.0: Nightley, Inc.; Shibasaki & Sekimoto Laboratory, the University of Tokyo; Micro Geo Data "
+    "Forum; People Flow project; Center for Spatial Information Science at the University of Tokyo."
 )
 _TRACE_CREDIT = (
     "Geolife GPS trajectories 1.3, Microsoft Research (non-commercial research licence); Gowalla check-ins, Stanford Network "
@@ -99,9 +99,9 @@ def _tokyo(folder: Path) -> Town:
     restaurants[cell[food]] = 0
     source = (
         f"People Flow places in Tokyo ({path.name}): {grid.rows} x {grid.cols} cells of 0.27 km; {int(food.sum()):,} restaurants "
-        f"(category 3, food) in {int((restaurants >= 0).sum())} cells, {int(visits.sum()):,} visits to them. The places cover only "
-        f"the south-east of the map. {places.report.rows - len(places):,} of {places.report.rows:,} places have no category number "
-        "and are left out."
+        f"(category 3, food) in {int((restaurants >= 0).sum())} cells, {int(visits.sum()):,} visits to them. The places cover "
+        f"only the south-east of the map. {places.report.rows - len(places):,} of {places.report.rows:,} places have no category "
+        "number and are left out."
     )
     return Town("Tokyo", source, grid, restaurants, visits, everywhere, _PEOPLE_FLOW_CREDIT)
 

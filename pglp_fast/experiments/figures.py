@@ -52,6 +52,9 @@ def draw(panels: Sequence[Panel], *, columns: int = 3, same_y: bool = False, tit
             _panel(ax, panel, handles)
         for ax in axes.flat[len(panels) :]:
             ax.set_axis_off()
+        for ax, panel in zip(axes.flat, panels, strict=False):
+            if not panel.logy:
+                ax.set_ylim(bottom=0)  # last, for axes that are shared
         figure.legend(
             list(handles.values()), list(handles), loc="outside lower center", ncols=min(len(handles), 2 * columns),
             fontsize="small", frameon=False,
@@ -62,6 +65,8 @@ def draw(panels: Sequence[Panel], *, columns: int = 3, same_y: bool = False, tit
 
 
 def _panel(ax: Any, panel: Panel, handles: dict[str, Any]) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
     for line in panel.lines:
         if not line.rows:
             continue
@@ -84,8 +89,9 @@ def _panel(ax: Any, panel: Panel, handles: dict[str, Any]) -> None:
         ax.minorticks_off()
     if panel.logy:
         ax.set_yscale("log")
-    else:
-        ax.set_ylim(bottom=0)
+        ax.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.yaxis.set_minor_locator(NullLocator())
     ax.set_title(panel.title, fontsize="medium")
     ax.set_xlabel(panel.xlabel, fontsize="small")
     ax.set_ylabel(panel.ylabel, fontsize="small")

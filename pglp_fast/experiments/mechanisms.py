@@ -35,9 +35,9 @@ def ppim_no_worse(rows: list[Row]) -> Claim:
         "P-PIM errs no more than P-LM for every policy and epsilon",
         "exact E_eu of P-PIM less that of P-LM is at most 0 for all 4 policies and 4 values of epsilon.",
         differences,
-        why="The noise itself is always shorter: the hull lies within P-LM's diamond. But what is released is the nearest location "
-        "of the component, and where epsilon is small most noise ends outside of it: which location at the rim is nearest then "
-        "depends on the noise's direction, and not on its length.",
+        why="What counts is the noise after the move to the nearest location of the component. At a small epsilon noise is many "
+        "times as long as a block, and its direction decides what is nearest. In a long and narrow component P-LM's noise often "
+        "points sideways, where the move undoes it; P-PIM's follows the long side.",
     )
 
 

@@ -76,8 +76,8 @@ def falls_most(rows: list[Row]) -> Claim:
             differences.append(Difference(f"{policy} against G_k9, {mechanism}", *(fall[policy] - fall["G_k9"],) * 3))
     return judge(
         "E_poi falls as epsilon grows under G_k9, and less so under G_k16 and G_k25",
-        f"the exact fall of E_poi from epsilon {EPSILONS[0]:g} to {EPSILONS[-1]:g} is above 0 under G_k9 and not larger under G_k16 "
-        "and G_k25, for both mechanisms.",
+        f"the exact fall of E_poi from epsilon {EPSILONS[0]:g} to {EPSILONS[-1]:g} is above 0 under G_k9 and not larger under "
+        "G_k16 and G_k25, for both mechanisms.",
         differences,
         unit="",
     )
