@@ -14,7 +14,8 @@ from pathlib import Path
 from .. import _validate as check
 from .claims import NOT_SUPPORTED, SUPPORTED, UNDECIDED, Claim, Difference, judge
 from .data import SYNTHETIC, VARIABLE, find_folder
-from .result import COLUMNS, Result, Row
+from .result import Result
+from .rows import COLUMNS, Row
 from .setup import QUICK_REPETITIONS, Setup
 
 NAMES = ("mechanisms", "policies", "repair", "traces")

@@ -164,6 +164,10 @@ def load_movements(folder: Path | None, *, quick: bool = False, seed: int = 0) -
 
 def _knowledge(grid: Grid, traces: list[NDArray[np.int32]]) -> Knowledge:
     """Counts of moves, none invented; the prior is where people were."""
+    if not traces:
+        raise InvalidTable(
+            f"the data has no users but the {USERS} that are tested: nothing is left to learn how people move from"
+        )
     seen = np.concatenate(traces)
     count = np.bincount(seen[seen >= 0], minlength=grid.size)
     return Knowledge(MobilityModel.fit(grid, traces), count / count.sum())

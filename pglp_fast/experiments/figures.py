@@ -2,12 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from ..plot import COLOURS, MARKERS, pyplot
-from .result import Row
+from .rows import Row
 
 _STYLES = ("-", "--", ":", "-.")
 
@@ -39,29 +40,36 @@ class Panel:
 def draw(panels: Sequence[Panel], *, columns: int = 3, same_y: bool = False, title: str = "", height: float = 2.9) -> Any:
     """A figure of panels, row by row, with one legend below for all."""
     pyplot()  # or an error that says how to get it
-    import matplotlib
     from matplotlib.figure import Figure
 
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
-    with matplotlib.rc_context({"svg.hashsalt": "pglp_fast"}):
-        figure = Figure(figsize=(3.3 * columns, height * rows + 0.5), layout="constrained")
-        axes = figure.subplots(rows, columns, squeeze=False, sharey=same_y)
-        handles: dict[str, Any] = {}
-        for ax, panel in zip(axes.flat, panels, strict=False):
-            _panel(ax, panel, handles)
-        for ax in axes.flat[len(panels) :]:
-            ax.set_axis_off()
-        for ax, panel in zip(axes.flat, panels, strict=False):
-            if not panel.logy:
-                ax.set_ylim(bottom=0)  # last, for axes that are shared
-        figure.legend(
-            list(handles.values()), list(handles), loc="outside lower center", ncols=min(len(handles), 2 * columns),
-            fontsize="small", frameon=False,
-        )  # fmt: skip
-        if title:
-            figure.suptitle(title, fontsize="medium")
+    figure = Figure(figsize=(3.3 * columns, height * rows + 0.5), layout="constrained")
+    axes = figure.subplots(rows, columns, squeeze=False, sharey=same_y)
+    handles: dict[str, Any] = {}
+    for ax, panel in zip(axes.flat, panels, strict=False):
+        _panel(ax, panel, handles)
+    for ax in axes.flat[len(panels) :]:
+        ax.set_axis_off()
+    for ax, panel in zip(axes.flat, panels, strict=False):
+        if not panel.logy:
+            ax.set_ylim(bottom=0)  # last, for axes that are shared
+    figure.legend(
+        list(handles.values()), list(handles), loc="outside lower center", ncols=min(len(handles), 2 * columns),
+        fontsize="small", frameon=False,
+    )  # fmt: skip
+    if title:
+        figure.suptitle(title, fontsize="medium")
     return figure
+
+
+def save(figure: Any, path: Path) -> Path:
+    """As PNG or SVG, by the ending; without dates or random names: the same figure gives the same file."""
+    import matplotlib
+
+    with matplotlib.rc_context({"svg.hashsalt": "pglp_fast"}):
+        figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else None)
+    return path
 
 
 def _panel(ax: Any, panel: Panel, handles: dict[str, Any]) -> None:

@@ -4,7 +4,8 @@ from ..errors import PGLPError
 from .claims import Claim, Difference, judge
 from .data import load_town
 from .figures import Line, Panel, draw
-from .result import Result, Row, select
+from .result import Result
+from .rows import Row, select
 from .setup import Setup
 from .single import EPSILONS, MECHANISMS, POLICIES, measure, paper_policies, what_is_measured
 

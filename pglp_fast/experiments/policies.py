@@ -3,7 +3,8 @@
 from .claims import Claim, Difference, judge
 from .data import load_town
 from .figures import Line, Panel, draw
-from .result import Result, Row, select
+from .result import Result
+from .rows import Row, select
 from .setup import Setup
 from .single import EPSILONS, METRICS, POLICIES, measure, paper_policies, what_is_measured
 

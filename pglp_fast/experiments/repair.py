@@ -16,7 +16,8 @@ from ..threads import get_num_threads, set_num_threads
 from .claims import LEVEL, Claim, Difference, joint_level, judge
 from .data import Town, load_town
 from .figures import Line, Panel, draw
-from .result import Result, Row, select
+from .result import Result
+from .rows import Row, select
 from .setup import Setup
 
 TITLE = "Repair: Algorithm 4 against the nearest-node baseline"

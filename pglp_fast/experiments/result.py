@@ -1,49 +1,13 @@
 """What an experiment gives: numbers, figures and findings, in memory and on disk."""
 
-import csv
-from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from .claims import Claim
-
-
-@dataclass(frozen=True)
-class Row:
-    """One point of one series.
-
-    Attributes
-    ----------
-    data : which data
-    policy, mechanism, setting : which series
-    metric : "e_eu" (km), "e_r", "e_poi" (shares), "adversary" (km), "seconds", ...
-    along, x : what runs along the series, and where this point is
-    mean, low, high : estimate and 95 % confidence interval
-    n : independent units that the estimate is a mean of (see the experiment)
-    exact : the expected value, where it is computed without drawing
-    """
-
-    data: str
-    policy: str
-    mechanism: str
-    setting: str
-    metric: str
-    along: str
-    x: float
-    mean: float
-    low: float
-    high: float
-    n: int
-    exact: float | None = None
-
-
-COLUMNS = tuple(f.name for f in fields(Row))
-
-
-def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
-    """Rows whose fields are as wanted."""
-    return [row for row in rows if all(getattr(row, name) == value for name, value in wanted.items())]
+from .figures import save
+from .rows import Row, write_csv
 
 
 @dataclass(frozen=True)
@@ -87,20 +51,7 @@ class Result:
             paths.append(write_csv(folder / "times.csv", self.times))
         for name, draw in self.figures.items():
             figure = draw()
-            for ending, options in (("png", {"dpi": 110}), ("svg", {"metadata": {"Date": None}})):
-                path = folder / f"{name}.{ending}"
-                figure.savefig(path, **options)
-                paths.append(path)
+            paths += [save(figure, folder / f"{name}.{ending}") for ending in ("png", "svg")]
         paths.append(folder / "findings.md")
         paths[-1].write_text(self.findings(), encoding="utf-8")
         return paths
-
-
-def write_csv(path: Path, rows: Iterable[Row]) -> Path:
-    """Ten digits are more than the data has, and hide how sums were ordered."""
-    with open(path, "w", newline="", encoding="utf-8") as file:
-        writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(COLUMNS)
-        for row in rows:
-            writer.writerow(["" if v is None else f"{v:.10g}" if isinstance(v, float) else v for v in asdict(row).values()])
-    return path

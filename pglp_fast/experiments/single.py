@@ -11,7 +11,7 @@ from ..metrics import estimate_utility, utility
 from ..policy import PolicyGraph, blocks, categories
 from .claims import LEVEL
 from .data import Town
-from .result import Row
+from .rows import Row
 from .setup import Setup
 
 EPSILONS = (0.3, 0.5, 1.0, 2.0)

@@ -13,7 +13,8 @@ from ..traces import TraceReleaser
 from .claims import LEVEL, Claim, Difference, joint_level, judge
 from .data import Movement, load_movements
 from .figures import Line, Panel, draw
-from .result import Result, Row, select
+from .result import Result
+from .rows import Row, select
 from .setup import Setup
 
 TITLE = "Traces: releases over time"
