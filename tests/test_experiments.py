@@ -357,7 +357,7 @@ def made_up_traces(error, domain=lambda data: 10.0):
                 for mechanism in ("P-LM", "P-PIM"):
                     values = own * error(name, policy, mechanism, t) + rng.normal(0, 1e-3, (12, 30))
                     sizes = domain(name) * own * np.ones(30)
-                    out.append(traces.Series(name, policy, mechanism, setting, values, None, None, sizes, 0 * sizes))
+                    out.append(traces.Series(name, policy, mechanism, setting, values, None, None, sizes, 0 * sizes, 0 * sizes))
     return out
 
 

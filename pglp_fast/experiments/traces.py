@@ -30,6 +30,16 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 # Algorithms 3 and 4 to the letter, from a start that the adversary knows: the domain then grows from a single location
 _TO_THE_LETTER = {"mechanism": "ppim", "calibration": "graph", "likelihood": "density"}
 
+# fields of a series, and what they are called in the table
+_METRICS = {
+    "error": "e_eu",
+    "adversary": "adversary",
+    "online": "adversary_online",
+    "domain": "domain_size",
+    "isolated": "isolated",
+    "surrogate": "surrogate",
+}
+
 Floats = NDArray[np.float64]
 
 
@@ -43,6 +53,7 @@ class Series:
     adversary : distance from the truth of the best guess that knows all releases, km; None where no attack was made
     online : the same, of the best guess that knows the releases so far
     domain : |C_t|
+    isolated : share of C_t that stood exposed before the repair
     surrogate : share of releases whose true location the model called impossible
     """
 
@@ -54,6 +65,7 @@ class Series:
     adversary: Floats | None
     online: Floats | None
     domain: Floats
+    isolated: Floats
     surrogate: Floats
 
     @property
@@ -86,7 +98,6 @@ def run(setup: Setup) -> Result:
     figures = {
         "mechanisms": lambda: _by_mechanism(rows, names[0]),
         "policies": lambda: _by_policy(rows, names),
-        "adversary": lambda: _adversary(rows, names),
         "letter": lambda: _letter(rows, names[0]),
     }
     source = f"{gps.source}; {checkins.source}."
@@ -94,7 +105,7 @@ def run(setup: Setup) -> Result:
 
 
 def release(movement: Movement, setting: str, policy: str, mechanism: str, setup: Setup) -> Series:
-    """All users and repetitions in one call; users keep their own randomness in each repetition."""
+    """All users and repetitions at once; each has randomness of its own."""
     letter = setting == LETTER
     known = movement.everyone if setting == EVERYONE else movement.others
     releaser = TraceReleaser(
@@ -103,33 +114,41 @@ def release(movement: Movement, setting: str, policy: str, mechanism: str, setup
         **(_TO_THE_LETTER if letter else _OPTIONS[mechanism]),
     )  # fmt: skip
     users, steps = movement.truth.shape
-    truth = np.repeat(movement.truth, setup.repetitions, axis=0)
-    run = releaser.run(truth, priors="point" if letter else known.prior, evidence=not letter)
-    there = truth >= 0
-
-    def mean(values: NDArray[Any]) -> Floats:
-        """Over repetitions."""
-        out = np.where(there, values, np.nan).reshape(users, setup.repetitions, steps)
-        return np.asarray(out.mean(axis=1))
-
-    def distance(cells: NDArray[np.int32]) -> Floats:
-        out = np.full(truth.shape, np.nan)
-        out[there] = movement.grid.distance(truth[there], cells[there])
-        return mean(out)
-
-    found = None if letter else attack(run)
+    kinds = ("error", "domain", "isolated", "surrogate") if letter else tuple(_METRICS)
+    out = {kind: np.full((users, steps), np.nan) for kind in kinds}
+    # traces that end earlier apart: beyond its end a belief would spread over the whole map, at great cost and to no use
+    lengths = steps - np.argmax(movement.truth[:, ::-1] >= 0, axis=1)
+    for length in np.unique(lengths):
+        some = np.flatnonzero(lengths == length)
+        truth = np.repeat(movement.truth[some, :length], setup.repetitions, axis=0)
+        numbers = (some[:, None] * setup.repetitions + np.arange(setup.repetitions)).ravel()
+        run = releaser.run(truth, priors="point" if letter else known.prior, users=numbers, evidence=not letter)
+        found = {"error": _distance(movement, truth, run.released), "domain": run.domain_size, "surrogate": run.surrogate}
+        found["isolated"] = run.isolated / np.maximum(run.domain_size, 1)
+        if not letter:
+            guesses = attack(run)
+            found["adversary"] = _distance(movement, truth, guesses.bayes)
+            found["online"] = _distance(movement, truth, guesses.online_bayes)
+        for kind, values in found.items():
+            seen = np.where(truth >= 0, values, np.nan)
+            out[kind][some, :length] = seen.reshape(len(some), setup.repetitions, length).mean(axis=1)
     return Series(
-        movement.name, policy, mechanism, setting, distance(run.released),
-        None if found is None else distance(found.bayes), None if found is None else distance(found.online_bayes),
-        mean(run.domain_size), mean(run.surrogate),
+        movement.name, policy, mechanism, setting, out["error"], out.get("adversary"), out.get("online"), out["domain"],
+        out["isolated"], out["surrogate"],
     )  # fmt: skip
 
 
+def _distance(movement: Movement, truth: NDArray[np.int32], cells: NDArray[np.int32]) -> Floats:
+    out = np.full(truth.shape, np.nan)
+    there = truth >= 0
+    out[there] = movement.grid.distance(truth[there], cells[there])
+    return out
+
+
 def _rows(s: Series) -> list[Row]:
-    metrics = {"e_eu": s.error, "adversary": s.adversary, "adversary_online": s.online, "domain_size": s.domain,
-               "surrogate": s.surrogate}  # fmt: skip
     rows = []
-    for metric, values in metrics.items():
+    for kind, metric in _METRICS.items():
+        values = getattr(s, kind)
         if values is None:
             continue
         for t, (mean, low, high, n) in enumerate(zip(*mean_bands(values, LEVEL), strict=True)):
@@ -239,8 +258,13 @@ def checkins_lower(series: list[Series], gps: str, checkins: str) -> Claim:
         "intervals over users hold together at 95 %.",
         _between(series, gps, checkins, "error"),
         why="Check-ins jump: the locations that can be reached lie far apart, so that many blocks hold a single possible "
-        "location, and the repair joins it to one far away.",
+        "location, which the repair joins to one elsewhere. Isolated before the repair under G_k9: "
+        f"{_isolated(series, checkins):.0%} of a domain of {checkins}, {_isolated(series, gps):.0%} of one of {gps}.",
     )
+
+
+def _isolated(series: list[Series], data: str) -> float:
+    return float(np.nanmean(_pick(series, data, EVERYONE, "G_k9").isolated))
 
 
 def smaller_domain(series: list[Series], gps: str, checkins: str) -> Claim:
@@ -290,61 +314,35 @@ def _table(series: list[Series]) -> str:
     return "\n".join(lines)
 
 
-def _line(rows: list[Row], look: int, label: str, **wanted: Any) -> Line:
-    return Line(label, select(rows, **wanted), look)
+_LABELS = {"e_eu": "E_eu (km)", "adversary": "adversary's error (km)", "domain_size": "locations in C_t"}
+
+
+def _panel(title: str, rows: list[Row], metric: str, lines: dict[str, dict[str, str]]) -> Panel:
+    """``lines``: by label, which rows."""
+    drawn = [Line(label, select(rows, metric=metric, **wanted), i) for i, (label, wanted) in enumerate(lines.items())]
+    return Panel(title, drawn, "timestamp", _LABELS[metric], markers=False)
 
 
 def _by_mechanism(rows: list[Row], data: str) -> object:
     panels = []
-    for policy in SIDES:
-        names = _OPTIONS if policy == "G_k9" else ("P-LM", "P-PIM")
-        lines = [
-            _line(rows, i, name, data=data, setting=OTHERS, policy=policy, mechanism=name, metric="e_eu")
-            for i, name in enumerate(names)
-        ]
-        panels.append(Panel(f"{data}, {policy}", lines, "timestamp", "E_eu (km)", markers=False))
-    return draw(panels, same_y=True)
-
-
-def _by_policy(rows: list[Row], names: tuple[str, str]) -> object:
-    return draw(
-        [
-            Panel(
-                f"{data}, {setting}",
-                [
-                    _line(rows, i, policy, data=data, setting=setting, policy=policy, mechanism="P-PIM", metric="e_eu")
-                    for i, policy in enumerate(SIDES)
-                ],
-                "timestamp", "E_eu (km)", markers=False,
-            )
-            for data, setting in ((names[0], OTHERS), (names[0], EVERYONE), (names[1], EVERYONE), (names[1], OTHERS))
-        ],
-        columns=2,
-    )  # fmt: skip
-
-
-def _adversary(rows: list[Row], names: tuple[str, str]) -> object:
-    panels = []
-    for data, setting in ((names[0], OTHERS), (names[1], EVERYONE)):
-        lines = [
-            _line(rows, i, policy, data=data, setting=setting, policy=policy, mechanism="P-PIM", metric="adversary")
-            for i, policy in enumerate(SIDES)
-        ]
-        panels.append(Panel(f"{data}, {setting}", lines, "timestamp", "adversary's error (km)", markers=False))
-    lines = [
-        _line(rows, 3 + i, name, data=names[0], setting=OTHERS, policy="G_k9", mechanism=name, metric="adversary")
-        for i, name in enumerate(_OPTIONS)
-    ]
-    panels.append(Panel(f"{names[0]}, G_k9", lines, "timestamp", "adversary's error (km)", markers=False))
+    for metric in ("e_eu", "adversary"):
+        for policy in SIDES:
+            names = _OPTIONS if policy == "G_k9" else ("P-LM", "P-PIM")
+            lines = {name: dict(data=data, setting=OTHERS, policy=policy, mechanism=name) for name in names}
+            panels.append(_panel(f"{data}, {policy}", rows, metric, lines))
     return draw(panels)
 
 
-def _letter(rows: list[Row], data: str) -> object:
+def _by_policy(rows: list[Row], names: tuple[str, str]) -> object:
     panels = []
-    for metric, label in (("e_eu", "E_eu (km)"), ("domain_size", "locations in C_t")):
-        lines = [
-            _line(rows, i, label_, data=data, setting=setting, policy="G_k9", mechanism="P-PIM", metric=metric)
-            for i, (setting, label_) in enumerate(((OTHERS, "component calibration"), (LETTER, LETTER)))
-        ]
-        panels.append(Panel(f"{data}, G_k9, P-PIM", lines, "timestamp", label, markers=False))
-    return draw(panels, columns=2)
+    for metric in ("e_eu", "adversary"):
+        for data, setting in ((names[0], OTHERS), (names[0], EVERYONE), (names[1], EVERYONE), (names[1], OTHERS)):
+            lines = {policy: dict(data=data, setting=setting, policy=policy, mechanism="P-PIM") for policy in SIDES}
+            panels.append(_panel(f"{data}, {setting}", rows, metric, lines))
+    return draw(panels, columns=4)
+
+
+def _letter(rows: list[Row], data: str) -> object:
+    settings = {"component calibration": OTHERS, LETTER: LETTER}
+    lines = {label: dict(data=data, setting=s, policy="G_k9", mechanism="P-PIM") for label, s in settings.items()}
+    return draw([_panel(f"{data}, G_k9, P-PIM", rows, metric, lines) for metric in ("e_eu", "domain_size")], columns=2)
