@@ -419,3 +419,45 @@ def test_trace_errors_are_what_was_released():
             out = releaser.run(moved.truth[u : u + 1], priors=moved.others.prior, users=[3 * u + k])
             expected[u] += moved.grid.distance(moved.truth[u], out.released[0]) / 3
     assert np.allclose(series.error, expected)
+
+
+# -- real data, where it is
+
+
+@pytest.fixture(scope="module")
+def folder():
+    found = data.find_folder(None)
+    if found is None or numba.config.DISABLE_JIT:
+        pytest.skip(f"no real data: set {data.VARIABLE} to try it")
+    return found
+
+
+def test_real_restaurants(folder):
+    """Claims that hold by construction hold on real places too; and P-PIM beats P-LM on every policy of blocks."""
+    town = data.load_town(folder)
+    assert (town.grid.rows, town.grid.cols) == (50, 51)
+    assert "People Flow" in town.source
+    assert "CC BY 4.0" in town.credit
+    assert (town.visits > 0).sum() > 100
+    assert ((town.visits > 0) <= (town.restaurants >= 0)).all()
+    setup = Setup(folder, repetitions=2)
+    graphs = single.paper_policies(town)
+    rows = [r for p in graphs for m in ("P-LM", "P-PIM") for r in single.measure(town, p, graphs[p], m, setup)]
+    assert policies.zero(rows, "e_r", "G_k25").verdict == SUPPORTED
+    assert policies.zero(rows, "e_poi", "G_poi").verdict == SUPPORTED
+    for policy in single.POLICIES[:3]:
+        for epsilon in single.EPSILONS:
+            at = {r.mechanism: r.exact for r in select(rows, policy=policy, x=epsilon, metric="e_eu")}
+            assert at["P-PIM"] < at["P-LM"]
+
+
+def test_real_checkins(folder):
+    """Nothing of those tested is in what others teach, and every tested step is on the map."""
+    moved = data._los_angeles(folder)
+    assert moved.truth.shape == (data.USERS, data.STEPS)
+    assert (moved.truth[:, 0] >= 0).all()
+    assert "but only" in moved.source
+    there = moved.truth >= 0
+    assert (moved.everyone.prior[moved.truth[there]] > 0).all()
+    assert moved.others.prior.sum() == pytest.approx(1.0)
+    assert (moved.others.prior > 0).sum() < (moved.everyone.prior > 0).sum()

@@ -70,8 +70,11 @@ def run(
 
 
 def findings(results: list[Result]) -> str:
-    """What all the experiments found, as Markdown."""
-    return "# The paper's experiments\n\n" + "\n".join(result.findings(heading="##") for result in results)
+    """What all the experiments found, as Markdown: a table of verdicts, then each experiment."""
+    table = ["| experiment | claim | verdict |", "|---|---|---|"]
+    table += [f"| {result.name} | {claim.text} | {claim.verdict} |" for result in results for claim in result.claims]
+    parts = ["# The paper's experiments\n", "\n".join(table) + "\n", *(result.findings(heading="##") for result in results)]
+    return "\n".join(parts)
 
 
 __all__ = [

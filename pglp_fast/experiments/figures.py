@@ -37,15 +37,15 @@ class Panel:
     markers: bool = True
 
 
-def draw(panels: Sequence[Panel], *, columns: int = 3, same_y: bool = False, title: str = "", height: float = 2.9) -> Any:
-    """A figure of panels, row by row, with one legend below for all."""
+def draw(panels: Sequence[Panel], *, columns: int = 3, same_y: bool = False, height: float = 2.9) -> Any:
+    """A figure of panels, row by row, with one legend below for all. ``same_y``: panels of a row share their scale."""
     pyplot()  # or an error that says how to get it
     from matplotlib.figure import Figure
 
     columns = min(columns, len(panels))
     rows = -(-len(panels) // columns)
     figure = Figure(figsize=(3.3 * columns, height * rows + 0.5), layout="constrained")
-    axes = figure.subplots(rows, columns, squeeze=False, sharey=same_y)
+    axes = figure.subplots(rows, columns, squeeze=False, sharey="row" if same_y else False)
     handles: dict[str, Any] = {}
     for ax, panel in zip(axes.flat, panels, strict=False):
         _panel(ax, panel, handles)
@@ -54,12 +54,13 @@ def draw(panels: Sequence[Panel], *, columns: int = 3, same_y: bool = False, tit
     for ax, panel in zip(axes.flat, panels, strict=False):
         if not panel.logy:
             ax.set_ylim(bottom=0)  # last, for axes that are shared
+        if same_y:
+            ax.label_outer(remove_inner_ticks=False)
+            ax.xaxis.set_tick_params(labelbottom=True)
     figure.legend(
         list(handles.values()), list(handles), loc="outside lower center", ncols=min(len(handles), 2 * columns),
         fontsize="small", frameon=False,
     )  # fmt: skip
-    if title:
-        figure.suptitle(title, fontsize="medium")
     return figure
 
 

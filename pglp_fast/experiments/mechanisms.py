@@ -21,7 +21,7 @@ def run(setup: Setup) -> Result:
             setup.say(f"mechanisms: {policy}, {mechanism}")
             rows += measure(town, policy, graph, mechanism, setup)
     notes = [what_is_measured(town), _table(rows)]
-    figures = {"error": lambda: _figure(rows, "e_eu"), "adversary": lambda: _figure(rows, "adversary")}
+    figures = {"mechanisms": lambda: _figure(rows)}
     return Result("mechanisms", TITLE, town.source, rows, [ppim_no_worse(rows)], figures, notes, credit=town.credit)
 
 
@@ -59,15 +59,11 @@ def _table(rows: list[Row]) -> str:
     return "\n".join(lines)
 
 
-def _figure(rows: list[Row], metric: str) -> object:
-    label = {"e_eu": "E_eu (km)", "adversary": "adversary's error (km)"}[metric]
-    use = "mean" if metric == "e_eu" else "exact"
-    panels = [
-        Panel(
-            policy,
-            [Line(name, select(rows, policy=policy, mechanism=name, metric=metric), i, use) for i, name in enumerate(MECHANISMS)],
-            "epsilon", label, logx=True,
-        )
-        for policy in POLICIES
-    ]  # fmt: skip
+def _figure(rows: list[Row]) -> object:
+    panels = []
+    for metric, label, use in (("e_eu", "E_eu (km)", "mean"), ("adversary", "adversary's error (km)", "exact")):
+        for policy in POLICIES:
+            series = {name: select(rows, policy=policy, mechanism=name, metric=metric) for name in MECHANISMS}
+            lines = [Line(name, some, i, use) for i, (name, some) in enumerate(series.items())]
+            panels.append(Panel(policy, lines, "epsilon", label, logx=True))
     return draw(panels, columns=4, same_y=True)

@@ -90,7 +90,8 @@ def run(setup: Setup) -> Result:
     names = gps.name, checkins.name
     claims = [
         ppim_better(series, names[0]),
-        *(grows(series, name, setting) for name, setting in ((names[0], OTHERS), (names[0], LETTER), (names[1], EVERYONE))),
+        *(grows(series, names[0], setting) for setting in (OTHERS, EVERYONE, LETTER)),
+        grows(series, names[1], EVERYONE),
         *(smallest_best(series, name, setting) for name, setting in ((names[0], OTHERS), (names[1], EVERYONE))),
         checkins_lower(series, *names),
         smaller_domain(series, *names),
@@ -330,7 +331,7 @@ def _by_mechanism(rows: list[Row], data: str) -> object:
             names = _OPTIONS if policy == "G_k9" else ("P-LM", "P-PIM")
             lines = {name: dict(data=data, setting=OTHERS, policy=policy, mechanism=name) for name in names}
             panels.append(_panel(f"{data}, {policy}", rows, metric, lines))
-    return draw(panels)
+    return draw(panels, same_y=True)
 
 
 def _by_policy(rows: list[Row], names: tuple[str, str]) -> object:
