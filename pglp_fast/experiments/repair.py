@@ -188,7 +188,7 @@ def takes_longer(spells: list[Spell]) -> Claim:
         "calibrations, in this run on this machine; intervals over the spells hold together at 95 %.",
         _time_ratios(pairs),
         unit="ln",
-        why="Time goes to the isolated locations, one by one. The more locations are possible on one map, the fewer of them are isolated.",
+        why="Time goes to the isolated locations, one by one; where more locations are possible on one map, fewer are isolated.",
     )
 
 
