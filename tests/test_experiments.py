@@ -234,7 +234,12 @@ def test_what_others_teach_excludes_those_tested():
 
 
 def test_bad_options():
-    for options in ({"name": "nothing"}, {"name": "repair", "repetitions": 1}, {"name": "repair", "seed": -1}):
+    for options in (
+        {"name": "nothing"},
+        {"name": "repair", "repetitions": 1},
+        {"name": "repair", "seed": -1},
+        {"name": "repair", "data": "."},
+    ):
         with pytest.raises(pf.InvalidParameter):
             ex.run(**options, out=None, quick=True, progress=False)
 

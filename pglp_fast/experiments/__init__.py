@@ -12,6 +12,7 @@ from importlib import import_module
 from pathlib import Path
 
 from .. import _validate as check
+from ..errors import InvalidParameter
 from .claims import NOT_SUPPORTED, SUPPORTED, UNDECIDED, Claim, Difference, judge
 from .data import SYNTHETIC, VARIABLE, find_folder
 from .result import Result
@@ -43,11 +44,13 @@ def run(
         made-up city. "synthetic": the made-up city. The findings say which was used
     repetitions : of each release (of each random domain, for "repair"); at least 2
     seed : for numbers that repeat, whatever the threads; running times do not
-    quick : a small made-up city and few repetitions, to see that it works
+    quick : a small made-up city and at most 6 repetitions, to see that it works
     progress : say on standard error what is being done
     """
     check.choice(name, "name", (*NAMES, ALL))
     repetitions = check.whole(repetitions, "repetitions", 2)
+    if quick and data is not None and os.fspath(data) != SYNTHETIC:
+        raise InvalidParameter("quick=True runs on a small made-up city: leave data out, or run without quick")
     setup = Setup(
         folder=None if quick else find_folder(data),
         repetitions=min(repetitions, QUICK_REPETITIONS) if quick else repetitions,
