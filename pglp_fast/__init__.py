@@ -35,7 +35,7 @@ from .sensitivity import SensitivityHull, sensitivity_hull
 from .threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
-    from . import plot
+    from . import experiments, plot
     from .attacks import Attack, AttackTable, attack
     from .evidence import Evidence
     from .exposure import Exposure, Repair, Repairs, disconnected, isolated, isolated_many, repair, repair_many
@@ -74,8 +74,8 @@ _LATER = {
 
 
 def __getattr__(name: str) -> Any:
-    if name == "plot":
-        return import_module(".plot", __name__)
+    if name in ("plot", "experiments"):
+        return import_module(f".{name}", __name__)
     for module, names in _LATER.items():
         if name in names:
             return getattr(import_module(f".{module}", __name__), name)
@@ -142,6 +142,7 @@ __all__ = [
     "day_period",
     "disconnected",
     "estimate_utility",
+    "experiments",
     "geo_ind",
     "get_num_threads",
     "isolated",

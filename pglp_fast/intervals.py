@@ -40,7 +40,7 @@ class Clusters:
         return float(self.sizes.sum()) ** 2 / float((self.sizes.astype(np.float64) ** 2).sum())
 
 
-def _student(level: float, freedom: int) -> float:
+def _student(level: float, freedom: float) -> float:
     from scipy.special import stdtrit  # here: importing the package must stay light
 
     return float(stdtrit(freedom, 0.5 + level / 2))
@@ -54,13 +54,47 @@ def _normal(level: float) -> float:
 
 def mean_interval(values: NDArray[np.float64], level: float, clusters: Clusters | None = None) -> Interval:
     """Of the mean of values >= 0: mean -+ t standard errors, not below 0."""
+    low, high = signed_mean_interval(values, level, clusters)
+    return max(low, 0.0), high
+
+
+def signed_mean_interval(values: NDArray[np.float64], level: float, clusters: Clusters | None = None) -> Interval:
+    """Of the mean of values of either sign, such as differences of pairs: mean -+ t standard errors."""
     units = len(values) if clusters is None else len(clusters.sizes)
     if units < 2:
-        return 0.0, math.inf
+        return -math.inf, math.inf
     mean = float(values.mean())
     variance = float(values.var(ddof=1)) / len(values) if clusters is None else clusters.variance_of_mean(values, mean)
     half = _student(level, units - 1) * math.sqrt(variance)
-    return max(mean - half, 0.0), mean + half
+    return mean - half, mean + half
+
+
+def difference_interval(a: NDArray[np.float64], b: NDArray[np.float64], level: float) -> Interval:
+    """Of the mean of a less the mean of b, two independent samples whose variances may differ: Welch's."""
+    if min(len(a), len(b)) < 2:
+        return -math.inf, math.inf
+    first, second = float(a.var(ddof=1)) / len(a), float(b.var(ddof=1)) / len(b)
+    difference = float(a.mean() - b.mean())
+    if first + second == 0:
+        return difference, difference
+    freedom = (first + second) ** 2 / (first**2 / (len(a) - 1) + second**2 / (len(b) - 1))
+    half = _student(level, freedom) * math.sqrt(first + second)
+    return difference - half, difference + half
+
+
+def mean_bands(values: NDArray[np.float64], level: float) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64],
+                                                                   NDArray[np.int64]]:  # fmt: skip
+    """(mean, low, high, how many) of each column of values >= 0, as ``mean_interval``; NaN entries are not there."""
+    from scipy.special import stdtrit
+
+    seen = ~np.isnan(values)
+    n = seen.sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        mean = np.where(seen, values, 0.0).sum(axis=0) / n
+        off = np.where(seen, values - mean, 0.0)
+        half = stdtrit(n - 1, 0.5 + level / 2) * np.sqrt((off**2).sum(axis=0) / (n - 1) / n)
+    half = np.where(n < 2, np.inf, half)
+    return mean, np.maximum(mean - half, 0.0), mean + half, n
 
 
 def _effective_size(hits: NDArray[np.float64], clusters: Clusters) -> float:

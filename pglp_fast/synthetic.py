@@ -56,6 +56,14 @@ class City:
             at = np.clip(at + np.clip(step, -1, 1), 0, np.array([[grid.rows - 1], [grid.cols - 1]]))
         return out
 
+    def visits(self, n: int, steps: int, seed: int = 0, *, places: int = 12) -> NDArray[np.int32]:
+        """(n, steps) cells of people checking in: each has a few places, the k-th visited in proportion to 1/k."""
+        rng = np.random.default_rng(seed)
+        favourites = rng.choice(self.grid.size, size=(n, places), p=self.density)
+        share = 1 / np.arange(1, places + 1)
+        picked = rng.choice(places, size=(n, steps), p=share / share.sum())
+        return np.take_along_axis(favourites, picked, axis=1).astype(np.int32)
+
 
 def synthetic_city(rows: int = 60, cols: int = 60, *, cell_km: float = 0.27, seed: int = 0) -> City:
     """A centre, four suburbs, a river that nobody lives in, and cells with a main use, the same for the same seed."""

@@ -1,0 +1,54 @@
+"""The numbers of an experiment: tidy rows, one for each point of each series."""
+
+import csv
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
+
+
+@dataclass(frozen=True)
+class Row:
+    """One point of one series.
+
+    Attributes
+    ----------
+    data : which data
+    policy, mechanism, setting : which series
+    metric : "e_eu" (km), "e_r", "e_poi" (shares), "adversary" (km), "seconds", ...
+    along, x : what runs along the series, and where this point is
+    mean, low, high : estimate and 95 % confidence interval
+    n : independent units that the estimate is a mean of (see the experiment)
+    exact : the expected value, where it is computed without drawing
+    """
+
+    data: str
+    policy: str
+    mechanism: str
+    setting: str
+    metric: str
+    along: str
+    x: float
+    mean: float
+    low: float
+    high: float
+    n: int
+    exact: float | None = None
+
+
+COLUMNS = tuple(f.name for f in fields(Row))
+
+
+def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
+    """Rows whose fields are as wanted."""
+    return [row for row in rows if all(getattr(row, name) == value for name, value in wanted.items())]
+
+
+def write_csv(path: Path, rows: Iterable[Row]) -> Path:
+    """Ten digits are more than the data has, and hide how sums were ordered."""
+    with open(path, "w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(COLUMNS)
+        for row in rows:
+            writer.writerow(["" if v is None else f"{v:.10g}" if isinstance(v, float) else v for v in asdict(row).values()])
+    return path
