@@ -6,9 +6,20 @@ import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
+
+
+# the protocol is spoken on descriptors 3 and 4, which the pipes must be moved to without treading on each other
+_LAUNCH = """
+import fcntl, os, sys
+ends = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3]]
+for end, wanted in zip(ends, (3, 4)):
+    os.dup2(end, wanted)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 def find_chromium() -> str | None:
@@ -30,15 +41,21 @@ class Browser:
             f"--disable-sync --disable-extensions --mute-audio --remote-debugging-pipe --window-size={width},{height}"
         ).split()
         words = [executable, *options, f"--user-data-dir={folder}", "about:blank"]
-        shell = f'exec "$@" 3<&{to_child} 4>&{from_child}'  # the protocol is spoken on descriptors 3 and 4
         self._process = subprocess.Popen(
-            ["/bin/sh", "-c", shell, "sh", *words], pass_fds=(to_child, from_child),
+            [sys.executable, "-c", _LAUNCH, str(to_child), str(from_child), *words], pass_fds=(to_child, from_child),
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
         )  # fmt: skip
         os.close(to_child)
         os.close(from_child)
         self._buffer, self._count, self._session, self._events = b"", 0, None, []
         self.problems: list[str] = []
+        try:
+            self._attach()
+        except BaseException:
+            self.close()
+            raise
+
+    def _attach(self) -> None:
         target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
         self._session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -139,8 +156,8 @@ class Browser:
         try:
             self._session = None
             self.call("Browser.close")
-        except (OSError, EOFError, TimeoutError):
-            pass
+        except (OSError, EOFError, TimeoutError, RuntimeError):
+            self._process.kill()
         try:
             self._process.wait(timeout=20)
         except subprocess.TimeoutExpired:

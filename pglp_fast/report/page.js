@@ -6,7 +6,7 @@
   const $ = (id) => document.getElementById(id);
   const svg = stage.querySelector("svg"), NS = svg.namespaceURI;
   const map = data.map, grid = map.kind === "grid", words = data.words;
-  const state = { user: 0, t: 0, view: "trace", timer: 0, show: {} };
+  const state = { user: 0, t: 0, view: words.view, timer: 0, show: {} };
 
   const el = (name, attributes, parent) => {
     const node = document.createElementNS(NS, name);
@@ -56,6 +56,7 @@
   function outline() {
     if (!data.outline) return "";
     const [across, upwards] = data.outline, parts = [], top = map.rows;
+    if (!grid) { for (let k = 0; k < across.length; k += 2) parts.push(`M${at(across[k]).join(" ")}L${at(across[k + 1]).join(" ")}`); return parts.join(""); }
     for (let k = 0; k < across.length; k += 3) parts.push(`M${across[k + 1] * map.dx} ${(top - across[k]) * map.dy}H${across[k + 2] * map.dx}`);
     for (let k = 0; k < upwards.length; k += 3) parts.push(`M${upwards[k] * map.dx} ${(top - upwards[k + 1]) * map.dy}V${(top - upwards[k + 2]) * map.dy}`);
     return parts.join("");
@@ -133,7 +134,7 @@
       if (points.length > 1) el("polyline", { class: cls, points: points.join(" "), "stroke-width": 2 * px, "stroke-dasharray": cls === "trail-released" ? `${4 * px} ${4 * px}` : "none" }, layer.trail);
     }
     if (on.guess !== false && known(u.guess, t)) {
-      const [a, b] = at(u.guess[t]), r = 9 * px;
+      const [a, b] = at(u.guess[t]), hidden = u.guess[t] === u.released[t] || known(u.true, t) && u.guess[t] === u.true[t], r = (hidden ? 13 : 9) * px;
       for (const [cls, width] of [["halo", 5], ["mark-guess", 2.6]]) el("path", { class: cls, d: `M${a - r} ${b - r}L${a + r} ${b + r}M${a + r} ${b - r}L${a - r} ${b + r}`, "stroke-width": width * px }, layer.guess);
     }
     if (known(u.true, t)) { const [a, b] = at(u.true[t]); el("circle", { class: "mark-true", cx: a, cy: b, r: 7 * px, "stroke-width": 2 * px }, layer.marks); }

@@ -46,6 +46,10 @@ def value(x: float | int | None, unit: str = "", digits: int = 3) -> str:
     return f'<data value="{x!r}">{text}</data>{f" {unit}" if unit else ""}'
 
 
+def epsilon(x: float) -> str:
+    return f'<data value="{x!r}">{x:.6g}</data>'
+
+
 def share(x: float | None) -> str:
     if x is None or math.isnan(x):
         return "&ndash;"
@@ -56,7 +60,7 @@ def interval(pair: Sequence[float | None] | None, percent: bool = False) -> str:
     if pair is None or any(v is None or math.isnan(v) for v in pair):
         return ""
     low, high = (("&infin;" if math.isinf(v) else f"{100 * v:.1f}" if percent else f"{v:.3f}") for v in pair if v is not None)
-    return f'<span class="ci">{low} to {high}{" %" if percent else ""}</span>'
+    return f'<span class="ci">{low}&ndash;{high}{" %" if percent else ""}</span>'
 
 
 def facts(rows: Sequence[tuple[str, str]]) -> str:
@@ -135,7 +139,7 @@ def certificate_section(f: Figures) -> str:
         how = "through the premises of the theorem that the noise rests on, checked exactly"
     body = verdict + f"It was proved for {edges}, {how}.</p>"
     rows = [
-        ("Promised", f"&epsilon; = {value(c['epsilon'])} {'at each step' if f['mode'] == 'traces' else 'for each release'}"),
+        ("Promised", f"&epsilon; = {epsilon(c['epsilon'])} {'at each step' if f['mode'] == 'traces' else 'for each release'}"),
         ("Delivered", f"&epsilon; = {value(c['worst'], digits=6)} at worst" if math.isfinite(c["worst"]) else "no edge, nothing to tell apart"),
     ]
     if c["edge"] is not None:
@@ -157,23 +161,23 @@ def certificate_section(f: Figures) -> str:
     e = s["epsilon"]
     text = (
         "<p>Releases of one user add up: together they satisfy the sum of their &epsilon;, for the edges that every step kept. "
-        f"Over the whole trace that is &epsilon; = {value(e['median'])} for the median user ({value(e['low'])} to {value(e['high'])})"
-        + (f", within a budget of {value(s['budget'])}" if s["budget"] is not None else "")
+        f"Over the whole trace that is &epsilon; = {epsilon(e['median'])} for the median user ({epsilon(e['low'])} to {epsilon(e['high'])})"
+        + (f", within a budget of {epsilon(s['budget'])}" if s["budget"] is not None else "")
         + ".</p>"
     )
     kept = [user["edges"] for user in s["users"]]
     if kept and max(kept) == 0:
         text += (
             f"<p>No edge was kept through all steps, for any of the {len(kept)} users shown: as users move, what is possible moves along. "
-            "So composition alone promises nothing about whole traces here; the adversary below says what was in fact learnt.</p>"
+            "So composition alone promises nothing about whole traces here; what was in fact learnt stands above, beside the utility.</p>"
         )
     table = "".join(
-        f"<tr><th scope='row'>{escape(user['label'])}</th><td>{value(user['epsilon'])}</td><td>{value(user['edges'])}</td></tr>"
+        f"<tr><th scope='row'>{escape(user['label'])}</th><td>{epsilon(user['epsilon'])}</td><td>{value(user['edges'])}</td></tr>"
         for user in s["users"]
     )
     text += (
-        '<div class="scroll"><table><caption>What composition says of the users shown</caption><thead><tr><th scope="col">User</th>'
-        f'<th scope="col">Sum of &epsilon;</th><th scope="col">Edges kept</th></tr></thead><tbody>{table}</tbody></table></div>'
+        f'<details{" open" if len(kept) < 6 else ""}><summary>User by user, for those on the map</summary><div class="scroll"><table><thead><tr><th scope="col">User</th>'
+        f'<th scope="col">Sum of &epsilon;</th><th scope="col">Edges kept</th></tr></thead><tbody>{table}</tbody></table></div></details>'
     )
     return section("certificate", "Certificate", f'<div class="pair">{left}<div class="card"><h3 style="margin-top:0">The whole trace</h3>{text}</div></div>')
 
@@ -250,7 +254,7 @@ def _trace_balance(f: Figures) -> tuple[str, str, list[str]]:
         band = f"Bands: {percent} intervals of the mean between users." if any(map(math.isfinite, one["high"])) else ""
         grouped = f" Each point is the mean of {one['width']} steps." if one["width"] > 1 else ""
         charts.append(
-            svg.time_chart({k: v["time"] for k, v in drawn.items()}, "km", f"Mean {measured} by step, of the release and of the adversary's best guess")
+            svg.time_chart({k: v["time"] for k, v in drawn.items()}, f"mean {measured} (km)", f"Mean {measured} by step, of the release and of the adversary's best guess")
             + f"{legend}<figcaption>Mean {measured} in km, step by step. {band}{grouped}</figcaption>"
         )
         charts.append(
@@ -334,7 +338,7 @@ def map_section(f: Figures, words: Figures, names: Sequence[str], layers: Sequen
     legend = "".join(f"<li>{_LEGENDS[key]}{escape(text)}</li>" for key, text in names)
     boxes = "".join(f'<label><input type="checkbox" data-show="{key}" checked>{text}</label>' for key, text in layers)
     views = "".join(
-        f'<label><input type="radio" name="view" value="{key}"{" checked" if key == "trace" else ""}>{text}</label>'
+        f'<label><input type="radio" name="view" value="{key}"{" checked" if key == words["view"] else ""}>{text}</label>'
         for key, text in (("trace", words["whole"]), ("near", "Close by"), ("map", "Whole map"))
     )
     picker = '<label class="grow"><span class="sr">User</span><select id="user" aria-label="User"></select></label>'
@@ -361,7 +365,6 @@ def map_section(f: Figures, words: Figures, names: Sequence[str], layers: Sequen
 <span id="map-title" class="sr"></span>
 <span class="north" aria-hidden="true">N &uarr;</span><span class="scale" aria-hidden="true"><i id="bar"></i><span id="bar-text"></span></span>
 </div>
-<ul class="legend" aria-label="Legend">{legend}</ul>
 <div class="controls">
 <button id="prev" type="button" aria-label="One {words["step"].lower()} back">&#9664;</button>
 <button id="play" type="button" aria-pressed="false">Play</button>
@@ -369,15 +372,18 @@ def map_section(f: Figures, words: Figures, names: Sequence[str], layers: Sequen
 {picker}
 </div>
 <label><span class="sr">{words["step"]}</span><input id="scrub" type="range" min="0" max="0" value="0" step="1" aria-label="{words["step"]}"></label>
-<fieldset class="choices"><legend>View</legend>{views}</fieldset>
-<fieldset class="choices"><legend>Show</legend>{boxes}</fieldset>
-<p class="hint" id="map-keys">On the map: <kbd>&larr;</kbd> <kbd>&rarr;</kbd> one {words["step"].lower()}, <kbd>Home</kbd> <kbd>End</kbd> first and last, <kbd>space</kbd> play{", <kbd>&uarr;</kbd> <kbd>&darr;</kbd> other user" if users > 1 else ""}; or swipe.</p>
 </div>
 <div class="readout">
 <h3 id="readout-title"></h3>
 <div id="badges" class="badges"></div>
 <dl id="readout-facts" class="facts"></dl>
 {line}
+</div>
+<div>
+<ul class="legend" aria-label="Legend">{legend}</ul>
+<fieldset class="choices"><legend>View</legend>{views}</fieldset>
+<fieldset class="choices"><legend>Show</legend>{boxes}</fieldset>
+<p class="hint" id="map-keys">On the map: <kbd>&larr;</kbd> <kbd>&rarr;</kbd> one {words["step"].lower()}, <kbd>Home</kbd> <kbd>End</kbd> first and last, <kbd>space</kbd> play{", <kbd>&uarr;</kbd> <kbd>&darr;</kbd> other user" if users > 1 else ""}; or swipe.</p>
 </div>
 </div>
 <p id="live" class="sr" aria-live="polite"></p>
@@ -388,7 +394,7 @@ def map_section(f: Figures, words: Figures, names: Sequence[str], layers: Sequen
 
 def tiles(f: Figures) -> str:
     c = f["certificate"]
-    out = [tile("", f"&epsilon; = {value(c['epsilon'])}", "promised at each step" if f["mode"] == "traces" else "promised for each release")]
+    out = [tile("", f"&epsilon; = {epsilon(c['epsilon'])}", "promised at each step" if f["mode"] == "traces" else "promised for each release")]
     verdict = '<span class="good">&#10003; proved</span>' if c["ok"] else '<span class="bad">&#10007; broken</span>'
     out.append(tile("", verdict, f"{c['worst']:.6f} delivered at worst" if math.isfinite(c["worst"]) else "no edge to keep"))
     km = ' <span class="unit">km</span>'

@@ -14,7 +14,7 @@ from ..policy import PolicyGraph
 from . import limits
 
 _W, _H = 400, 250  # about the width of a phone: text stays legible there
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 10, 42
+_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 10, 26, 42
 TINTS = 5
 
 
@@ -58,8 +58,7 @@ def _frame(x: tuple[float, float], y: tuple[float, float], x_label: str, y_label
     parts.append(f'<line class="axis" x1="{_LEFT}" x2="{_W - _RIGHT}" y1="{_H - _BOTTOM}" y2="{_H - _BOTTOM}"/>')
     middle = (_LEFT + _W - _RIGHT) / 2
     parts.append(f'<text class="label" x="{short(middle)}" y="{_H - 6}" text-anchor="middle">{escape(x_label)}</text>')
-    up = (_TOP + _H - _BOTTOM) / 2
-    parts.append(f'<text class="label" transform="translate(11 {short(up)}) rotate(-90)" text-anchor="middle">{escape(y_label)}</text>')
+    parts.append(f'<text class="label" x="4" y="13">{escape(y_label)}</text>')
     return px, py, parts
 
 
@@ -92,7 +91,7 @@ def time_chart(series: dict[str, dict[str, Any]], y_label: str, description: str
 def share_chart(series: dict[str, dict[str, Any]], x_label: str, description: str) -> str:
     """Share of releases within a distance, a staircase for each series."""
     widest = max(s["km"][-1] for s in series.values()) or 1.0
-    px, py, parts = _frame((0.0, widest * 1.02), (0.0, 1.0), x_label, "share within", True)
+    px, py, parts = _frame((0.0, widest * 1.02), (0.0, 1.0), x_label, "share of releases", True)
     for name, s in series.items():
         path = f"M{short(px(0))} {short(py(0))}"
         for x, y in zip(s["km"], s["share"], strict=True):
@@ -128,18 +127,22 @@ def bar_chart(bars: Sequence[tuple[str, str, float]], x_label: str, description:
 
 
 def outline(graph: PolicyGraph) -> list[list[int]] | None:
-    """Where neighbouring cells are of different components: [row or column, from, to] across and upwards; None if too many.
+    """The policy as the map shows it, or None if that is too much.
 
-    ``[across, upwards]``, each flat: across, the line above row r - 1 from column a to b is (r, a, b).
+    On a grid, ``[across, upwards]``: where neighbouring cells are of different components, as (line, from, to) end to end; line r
+    across runs below row r, line c upwards runs west of column c. Elsewhere ``[edges]``, as pairs end to end.
     """
     grid = graph.locations
     if not isinstance(grid, Grid):
-        return None
-    label = graph.components.reshape(grid.rows, grid.cols)
+        return [graph.edges().ravel().tolist()] if graph.n_edges <= limits.PICTURE_EDGES else None
+    label = _labels(graph).reshape(grid.rows, grid.cols)
     found = [_strokes(label[1:] != label[:-1]), _strokes((label[:, 1:] != label[:, :-1]).T)]
-    if sum(map(len, found)) > 3 * limits.OUTLINE:
-        return None
-    return found
+    return found if sum(map(len, found)) <= 3 * limits.OUTLINE else None
+
+
+def _labels(graph: PolicyGraph) -> NDArray[np.int64]:
+    """The component of each location; -1 for all that have no edges, which need no line between them."""
+    return np.where(graph.degrees() > 0, graph.components.astype(np.int64), -1)
 
 
 def _strokes(differs: NDArray[np.bool_]) -> list[int]:
@@ -181,8 +184,8 @@ def _grid_picture(graph: PolicyGraph, grid: Grid, near: int) -> tuple[str, str]:
     dx, dy = grid.scale
     ux, uy = 10.0, 10.0 * dy / dx
     width, height = cols * ux, rows * uy
-    label = graph.components[cells]
-    lonely = graph.degrees()[cells] == 0
+    label = _labels(graph)[cells]
+    lonely = label < 0
     tint = np.where(lonely, -1, _tints(label))
     runs: dict[int, list[str]] = {}
     for r in range(rows):

@@ -155,17 +155,17 @@ def _traces(
     }  # fmt: skip
     delta = "0: every location that is possible at all counts" if releaser.delta == 0 else f"{releaser.delta:g}: the smallest set of mass 1 - delta"
     settings = [
-        ("Epsilon", f"{page.value(releaser.epsilon)} for each release"),
+        ("Epsilon", f"{page.epsilon(releaser.epsilon)} for each release"),
         ("Mechanism", _NAMES[releaser.mechanism] + (", answers remapped" if releaser.remap is not None else "")),
         ("Calibration", _CALIBRATIONS[releaser.calibration]),
         ("Repair", releaser.repair),
         ("Delta", delta),
         ("Likelihood", releaser.likelihood),
-        ("Budget", "none" if releaser.budget is None else page.value(releaser.budget)),
+        ("Budget", "none" if releaser.budget is None else page.epsilon(releaser.budget)),
     ]
     words = {
         "step": "Step", "first": 0, "true": "True location", "domain": "Thought possible before", "whole": "Whole trace",
-        "heading": "Map", "example": False,
+        "heading": "Map", "example": False, "view": "trace",
     }  # fmt: skip
     legend = [("released", "released"), ("guess", "best guess so far"), ("belief", "belief after the release"), ("possible", "possible before it (C_t)"), ("repaired", "edge added by repair")]  # fmt: skip
     if true is not None:
@@ -237,7 +237,7 @@ def _single(
         "expected": expected, "utility": estimated, "privacy": gather.exact_privacy(m, prior), "curves": curves,
     }  # fmt: skip
     settings = [
-        ("Epsilon", f"{page.value(m.epsilon)} for each release"),
+        ("Epsilon", f"{page.epsilon(m.epsilon)} for each release"),
         ("Mechanism", escape(plainly)),
         ("Calibration", _CALIBRATIONS[m.calibration]),
         ("Domain", "the whole map" if m.domain is None else f"{page.value(len(inside))} of {page.value(size)} locations"),
@@ -251,7 +251,7 @@ def _single(
     )
     words = {
         "step": "Place" if example else "Release", "first": 1, "true": "Location" if example else "True location",
-        "domain": "May be released as" if example else "Thought possible", "whole": "All shown", "heading": "Map", "example": example, "intro": intro,
+        "domain": "May be released as" if example else "Thought possible", "whole": "All shown", "heading": "Map", "example": example, "intro": intro, "view": "near",
     }  # fmt: skip
     legend = [("possible", "may be released" if example else "may be the true one"), ("belief", "how likely")]
     legend = ([] if example else [("released", "released")]) + legend
@@ -279,15 +279,15 @@ def _single(
 
 def _data(f: Figures, words: Figures, release: Any, users: list[Figures], steps: Any) -> Figures:
     """All that the page's script reads, and all figures, for other programs."""
-    place = dict(f["map"])
+    place, lines = dict(f["map"]), svg.outline(release.graph)
     if place["kind"] == "points":
-        place |= _used_points(release.locations, users)
-    return {"mode": f["mode"], "figures": f, "words": words, "map": place, "outline": svg.outline(release.graph), "steps": steps, "users": users}
+        place |= _used_points(release.locations, users, lines[0] if lines else [])
+    return {"mode": f["mode"], "figures": f, "words": words, "map": place, "outline": lines, "steps": steps, "users": users}
 
 
-def _used_points(locations: Locations, users: list[Figures]) -> Figures:
+def _used_points(locations: Locations, users: list[Figures], ends: list[int]) -> Figures:
     """Coordinates of the locations that the map shows."""
-    found: set[int] = set()
+    found = set(ends)
     for u in users:
         for name in ("true", "released", "guess", "hindsight"):
             found.update(np.asarray(u.get(name, [])).tolist())
@@ -311,10 +311,10 @@ def _middle(cells: NDArray[Any]) -> int:
 
 
 def _footer(notes: list[str], data: Figures) -> str:
-    size = len(page.embed(data)) / 1e6
+    size = len(page.embed(data)) / 1e3
     said = "".join(f"<li>{escape(note)}</li>" for note in notes)
     return (
-        f"<h2>About this file</h2><ul>{said}<li>One file, nothing is fetched: it holds {size:.2f} MB of figures as JSON, in the element "
+        f"<h2>About this file</h2><ul>{said}<li>One file, nothing is fetched: it holds {size:,.0f} kB of figures as JSON, in the element "
         f"with the id &quot;data&quot;.</li></ul><p>{page.made_with()}</p>"
     )
 
