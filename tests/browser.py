@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-
 # the protocol is spoken on descriptors 3 and 4, which the pipes must be moved to without treading on each other
 _LAUNCH = """
 import fcntl, os, sys
@@ -122,7 +121,8 @@ class Browser:
     def middle(self, selector: str) -> tuple[float, float]:
         """Of an element, scrolled into view."""
         where = self.ask(
-            f"(() => {{ const e = document.querySelector({selector!r}); e.scrollIntoView({{block: 'center', behavior: 'instant'}});"
+            f"(() => {{ const e = document.querySelector({selector!r});"
+            " e.scrollIntoView({block: 'center', behavior: 'instant'});"
             " const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
         )
         return where[0], where[1]

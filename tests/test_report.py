@@ -9,15 +9,16 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 import scipy.sparse
-from browser import Browser, find_chromium
 
 import pglp_fast as pf
-from pglp_fast.report import limits, page, svg, trails
+from browser import Browser, find_chromium
+from pglp_fast.report import limits, picture, sections, trails
+from pglp_fast.report.balance import ESTIMATORS
 from pglp_fast.report.figures import over_time
 
 ROWS, COLS, USERS, STEPS = 9, 9, 5, 8
 VOID = {"meta", "input", "br", "hr", "link", "img"}
-NASTY = "Tom & \"Ann\" </script><script>window.hacked=1</script><!-- {{css}} ' \u2028 \U0001f600"
+NASTY = 'Tom & "Ann" </script><script>window.hacked=1</script><!-- {{css}} \' \u2028 \U0001f600'
 
 
 def walks(grid, users, steps, seed):
@@ -53,7 +54,10 @@ def written(city, tmp_path_factory):
     _, truth, releaser, result = city
     path = tmp_path_factory.mktemp("report") / "report.html"
     labels = [NASTY, *(f"user {k}" for k in range(1, USERS))]
-    assert pf.write_report(path, releaser, result, truth, title=NASTY, labels=labels, times=[f"t<{k}>" for k in range(STEPS)]) == path
+    assert (
+        pf.write_report(path, releaser, result, truth, title=NASTY, labels=labels, times=[f"t<{k}>" for k in range(STEPS)])
+        == path
+    )
     return path, path.read_text("utf-8")
 
 
@@ -153,7 +157,7 @@ def test_embedded_data_are_the_arrays(city, written):
 
 def test_figures_are_those_of_the_functions(city, written):
     """Would catch a figure from the wrong row, without clusters, or rounded on its way."""
-    grid, truth, releaser, result = city
+    grid, truth, _, result = city
     figures = data_of(written[1])["figures"]
     table = pf.attack(result, truth).table()
     for row, shown in zip(table, figures["attack"]["rows"], strict=True):
@@ -169,7 +173,7 @@ def test_figures_are_those_of_the_functions(city, written):
     assert figures["flags"]["surrogate"] == result.surrogate.sum() and figures["flags"]["exposed"] == result.exposed.sum()
     assert figures["flags"]["repaired"] == (result.added > 0).sum() and figures["flags"]["edges_added"] == result.added.sum()
     assert figures["policy"] == {
-        "locations": 81, "edges": 9 * 36, "components": 9, "without_edges": 0, "sizes": [[9, 9]], "largest_degree": 8, "cliques_only": True,
+        "locations": 81, "edges": 9 * 36, "components": 9, "without_edges": 0, "sizes": [[9, 9]], "largest_degree": 8,
     }  # fmt: skip
     c = figures["certificate"]
     assert c["ok"] and c["epsilon"] == 0.7 and 0 < c["worst"] <= 0.7 and c["count"] == (truth >= 0).sum()
@@ -194,7 +198,7 @@ def test_numbers_shown_are_the_figures(written):
     expected = {"Mean distance": figures["utility"]["e_eu"], "Worst place, mean": figures["utility"]["worst"]}
     expected |= {f"{100 * q:g} % are within": x for q, x in figures["utility"]["quantiles"]}
     for row in figures["attack"]["rows"]:
-        expected[page.ESTIMATORS[row["estimator"]]] = row["expected_km"]
+        expected[ESTIMATORS[row["estimator"]]] = row["expected_km"]
     for term, value in expected.items():
         assert beside(term) == (value, f"{value:.3f}")
     for term, name in (("Surrogate", "surrogate"), ("Exposed", "exposed"), ("Repaired", "repaired")):
@@ -213,7 +217,7 @@ def test_strings_from_outside_are_text(written):
 
 def test_without_truth_only_what_an_observer_knows(city, tmp_path):
     """Would catch any leak of true locations: the file is the same, byte for byte, when it is made from the releases alone."""
-    _, truth, releaser, result = city
+    _, _, releaser, result = city
     mine = pf.write_report(tmp_path / "a.html", releaser, result).read_bytes()
     theirs = pf.write_report(tmp_path / "b.html", releaser, releaser.observe(result.released)).read_bytes()
     assert mine == theirs
@@ -333,7 +337,7 @@ def test_outline_is_where_components_meet():
     """Would catch lines that are off by a row, or drawn between locations that have no edges at all."""
     grid = pf.Grid(4, 5)
     label = np.array([[0, 0, 0, 1, 1], [0, 0, 0, 1, 1], [2, 2, 2, 2, -1], [-1, -1, -1, -1, -1]])
-    across, upwards = svg.outline(pf.categories(grid, label.ravel(), None))
+    across, upwards = picture.outline(pf.categories(grid, label.ravel(), None))
     got = {("h", r, c) for r, a, b in np.reshape(across, (-1, 3)).tolist() for c in range(a, b)}
     got |= {("v", c, r) for c, a, b in np.reshape(upwards, (-1, 3)).tolist() for r in range(a, b)}
     expected = {("h", r, c) for r in range(1, 4) for c in range(5) if label[r, c] != label[r - 1, c]}
@@ -361,7 +365,7 @@ def test_a_broken_promise_is_said_first():
         "ok": False, "epsilon": 1.0, "worst": 1.5, "edge": [1, 2], "output": 3, "proof": "table", "shapes": 1, "edges": 4,
         "mixed": 0.0, "rounding": 0.0, "reason": "a ratio of weights is above e^epsilon", "count": 1,
     }  # fmt: skip
-    text = page.certificate_section({"mode": "single", "certificate": broken})
+    text = sections.certificate_section({"mode": "single", "certificate": broken})
     assert "does not hold" in text and "above e^epsilon" in text and "promise holds" not in text
 
 
@@ -397,7 +401,11 @@ def test_refusals(city, tmp_path):
         (lambda: pf.write_report(path, elsewhere, result), pf.InvalidEvidence, "another map"),
         (lambda: pf.write_report(path, other, result), pf.PGLPError, "releaser"),
         (lambda: pf.write_report(path, releaser, result, truth[:, :2]), pf.InvalidParameter, "shape"),
-        (lambda: pf.write_report(path, releaser, releaser.run(np.full((1, 2), -1), evidence=True)), pf.InvalidEvidence, "nothing was"),
+        (
+            lambda: pf.write_report(path, releaser, releaser.run(np.full((1, 2), -1), evidence=True)),
+            pf.InvalidEvidence,
+            "nothing was",
+        ),
         (lambda: pf.write_report(path, releaser, result, users=[9]), pf.InvalidParameter, "0..4"),
         (lambda: pf.write_report(path, releaser, result, users=[1, 1]), pf.InvalidParameter, "different"),
         (lambda: pf.write_report(path, releaser, many, users=range(51)), pf.InvalidParameter, "at most 50"),
@@ -464,7 +472,9 @@ def test_a_released_table(city, tmp_path):
         u = names.index(own["label"])
         begin = int(np.flatnonzero(truth[u] >= 0)[0])  # a trace starts with its first release
         length = STEPS - begin
-        assert own["released"][:length] == result.released[u, begin:].tolist() and own["true"][:length] == truth[u, begin:].tolist()
+        assert (
+            own["released"][:length] == result.released[u, begin:].tolist() and own["true"][:length] == truth[u, begin:].tolist()
+        )
     m = pf.PPIM(pf.blocks(grid, 3), epsilon=1.0)
     data = data_of(pf.report_table(tmp_path / "s.html", m, released, true).read_text("utf-8"))
     assert data["figures"]["utility"]["e_eu"] == pytest.approx(
@@ -511,7 +521,10 @@ def test_the_page_opens_without_complaint(browser, city, tmp_path):
             browser.open(path)
             assert browser.problems == [] and int(browser.ask("document.querySelectorAll('[data-layer] > *').length")) > 0
             assert browser.ask("document.documentElement.scrollWidth") <= width
-            wide = "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('svg, .sr')).map(e => e.outerHTML.slice(0, 90))"
+            wide = (
+                "[...document.querySelectorAll('main *')].filter(e => e.getBoundingClientRect().right > innerWidth + 1"
+                " && !e.closest('svg, .sr')).map(e => e.outerHTML.slice(0, 90))"
+            )
             assert browser.ask(wide) == []
 
 
@@ -532,7 +545,9 @@ def test_stepping_changes_what_is_shown(browser, city, written):
         step, user, readout, _ = shown(browser)
         assert (step, user) == (t, u)
         s, z = int(truth[u, t]), int(result.released[u, t])
-        assert readout["true"].startswith(f"row {s // COLS}, column {s % COLS} ({grid.latlon(s)[0]:.4f}, {grid.latlon(s)[1]:.4f})")
+        assert readout["true"].startswith(
+            f"row {s // COLS}, column {s % COLS} ({grid.latlon(s)[0]:.4f}, {grid.latlon(s)[1]:.4f})"
+        )
         assert readout["released"].startswith(f"row {z // COLS}, column {z % COLS} ")
         assert float(readout["off"].split()[0]) == pytest.approx(float(grid.distance(s, z)), abs=5.1e-4)
         assert int(readout["domain_size"].split()[0].replace(",", "")) == result.domain_size[u, t]
@@ -542,7 +557,14 @@ def test_stepping_changes_what_is_shown(browser, city, written):
 
     check(0, 1)
     browser.ask("document.querySelector('#stage').focus()")
-    for key, u, t in (("ArrowRight", 0, 2), ("End", 0, 7), ("ArrowLeft", 0, 6), ("ArrowDown", 1, 6), ("Home", 1, 0), ("ArrowUp", 0, 0)):
+    for key, u, t in (
+        ("ArrowRight", 0, 2),
+        ("End", 0, 7),
+        ("ArrowLeft", 0, 6),
+        ("ArrowDown", 1, 6),
+        ("Home", 1, 0),
+        ("ArrowUp", 0, 0),
+    ):
         browser.press(key)
         check(u, t)
     browser.ask("(s => { s.value = 5; s.dispatchEvent(new Event('input')); })(document.querySelector('#scrub'))")
@@ -572,11 +594,14 @@ def test_playing_goes_on_by_itself_and_stops(browser, written):
     browser.resize(1280, 900)
     browser.open(written[0])
     browser.click("#play")
-    wait = "new Promise(done => { const look = () => +document.querySelector('#stage').dataset.step >= 2 ? done(true) : setTimeout(look, 50); look(); })"
+    look = "const look = () => +document.querySelector('#stage').dataset.step >= 2 ? done(true) : setTimeout(look, 50); look();"
+    wait = f"new Promise(done => {{ {look} }})"
     assert browser.ask(wait) and browser.ask("document.querySelector('#play').getAttribute('aria-pressed')") == "true"
     browser.click("#play")
     step = shown(browser)[0]
-    assert browser.ask(f"new Promise(done => setTimeout(() => done(+document.querySelector('#stage').dataset.step === {step}), 900))")
+    assert browser.ask(
+        f"new Promise(done => setTimeout(() => done(+document.querySelector('#stage').dataset.step === {step}), 900))"
+    )
 
 
 def test_touch(browser, written):
@@ -589,5 +614,6 @@ def test_touch(browser, written):
     assert shown(browser)[0] == 2
     browser.swipe("#stage", 120)
     assert shown(browser)[0] == 1
-    small = "[...document.querySelectorAll('button, select, input[type=range]')].filter(e => e.getBoundingClientRect().height < 44).length"
+    all_of_them = "[...document.querySelectorAll('button, select, input[type=range]')]"
+    small = f"{all_of_them}.filter(e => e.getBoundingClientRect().height < 44).length"
     assert browser.ask(small) == 0

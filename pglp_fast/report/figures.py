@@ -51,7 +51,6 @@ def policy_figures(graph: PolicyGraph) -> Figures:
         "without_edges": int(np.count_nonzero(degrees == 0)),
         "sizes": [[int(k), int(sizes[k])] for k in found if k > 1],
         "largest_degree": int(degrees.max(initial=0)),
-        "cliques_only": len(graph.extra_indices) == 0,
     }
 
 
@@ -134,7 +133,7 @@ def distances(locations: Locations, a: NDArray[Any], b: NDArray[Any]) -> NDArray
 
 
 def error_curves(attack: Attack, truth: NDArray[Any] | None) -> Figures:
-    """The release's and the best guess's error at each step with a release: from the truth, or else as the adversary expects it."""
+    """Errors of release and best guess at each step with a release: from the truth, or else as the adversary expects them."""
     released = attack.evidence.released
     counted = released >= 0
     locations = attack.evidence.model.locations

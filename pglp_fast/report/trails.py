@@ -28,7 +28,9 @@ _NOISE: dict[str, Any] = {"ppim": PPIM, "pim": PPIM, "plm": PLM, "lm": PLM, "pla
 _COUNTS = ("domain_size", "disconnected", "isolated", "added", "exposed")
 
 
-def replayed(releaser: TraceReleaser, evidence: Evidence, rows: NDArray[np.int64], steps: int) -> Iterator[tuple[Stream, TraceResult]]:
+def replayed(
+    releaser: TraceReleaser, evidence: Evidence, rows: NDArray[np.int64], steps: int
+) -> Iterator[tuple[Stream, TraceResult]]:
     """The stream of these users as any observer can work it out again from what was released, step by step."""
     priors = Priors(evidence.priors.rows, evidence.priors.of[rows], False)
     stream = Stream(releaser, np.arange(len(rows)), priors, make_key(0))  # nothing is drawn
@@ -103,12 +105,14 @@ def make_trails(
             fixed = repair(releaser.graph, domain, strategy=releaser.repair, calibration=releaser.calibration)
             if (u, t) in wanted:
                 certificates.append(certify(step_mechanism(releaser, fixed.graph, domain)))
-            found = [_runs(domain.cells()), _belief(stream.posterior(u)), fixed.added.ravel().tolist()]
-            room[u] -= sum(map(len, found))
+            seen: list[Any] = [_runs(domain.cells()), _belief(stream.posterior(u)), fixed.added.ravel().tolist()]
+            room[u] -= sum(map(len, seen))
             if room[u] < 0:
-                found, cut = [None, None, None], cut + 1  # type: ignore[list-item]
-            for name, value in zip(("domain", "belief", "edges"), found, strict=True):
+                seen, cut = [None, None, None], cut + 1
+            for name, value in zip(("domain", "belief", "edges"), seen, strict=True):
                 own[name].append(value)
+    if not certificates:  # users who come later than the map goes
+        certificates.append(certify(step_mechanism(releaser, releaser.graph, None)))
     spent = []
     for u in range(len(rows)):
         assert stream is not None
@@ -122,8 +126,8 @@ def make_trails(
             f"Where users may be is left out of {cut:,} of the {len(made):,} steps on the map, to keep the file small: "
             "show fewer users."
         )
-    if len(certificates) < len(made):
-        notes.append(f"{len(certificates):,} of the {len(made):,} steps on the map were certified one by one.")
+    if len(wanted) < len(made):
+        notes.append(f"{len(wanted):,} of the {len(made):,} steps on the map were certified one by one.")
     return Trails(users, certificates, spent, notes)
 
 
