@@ -32,9 +32,11 @@ def report_mechanism(
         raise InvalidParameter(f"released cells have shape {given.shape}, truth {true.shape}: they must be pairs")
     inside = np.flatnonzero(m.groups.address[:, 0] >= 0)
     flat = None if given is None else given.reshape(-1)
-    if flat is None:  # examples from all over the map
-        spread = np.linspace(0, max(len(inside) - 1, 0), min(limits.SHOWN, len(inside))).astype(int)
-        rows = inputs.rows_of(users, size, inside[np.unique(spread)])
+    if flat is None:  # examples from all over the map, of places that are hidden among others
+        hidden = inside[m.graph.degrees()[inside] > 0]
+        some = hidden if len(hidden) else inside
+        spread = np.linspace(0, max(len(some) - 1, 0), min(limits.SHOWN, len(some))).astype(int)
+        rows = inputs.rows_of(users, size, some[np.unique(spread)])
     else:
         rows = inputs.rows_of(users, len(flat), np.flatnonzero(flat >= 0))
     what = "location" if flat is None else "release"

@@ -15,7 +15,10 @@ from . import limits
 from .charts import short
 
 TINTS = 5
-_HATCH = '<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse"><path class="hatch" d="M0 5L5 0"/></pattern></defs>'
+_HATCH = (
+    '<defs><pattern id="hatch" width="5" height="5" patternUnits="userSpaceOnUse">'
+    '<path class="hatch" d="M0 5L5 0"/></pattern></defs>'
+)
 
 
 def outline(graph: PolicyGraph) -> list[list[int]] | None:

@@ -137,8 +137,8 @@ def _composition(s: Figures) -> str:
     if max(kept) == 0:
         text += (
             f"<p>No edge was kept through all steps, for any of the {len(kept)} users on the map: as users move, what is "
-            "possible moves along. So composition alone promises nothing about whole traces here; what was in fact learnt stands above, "
-            "beside the utility.</p>"
+            "possible moves along. So composition alone promises nothing about whole traces here; what was in fact learnt "
+            "stands above, beside the utility.</p>"
         )
     rows = [(escape(user["label"]), epsilon(user["epsilon"]), value(user["edges"])) for user in s["users"]]
     users = table(("User", "Sum of &epsilon;", "Edges kept"), rows)
