@@ -10,6 +10,7 @@ import pglp_fast as pf
 from pglp_fast.synthetic import City, synthetic_city
 
 HERE = Path(__file__).parent
+STEP = 11
 sys.path.insert(0, str(HERE.parent / "tests"))
 
 from browser import Browser, find_chromium  # noqa: E402
@@ -41,10 +42,11 @@ with tempfile.TemporaryDirectory() as folder:
     assert chromium, "this needs Chromium"
     browser = Browser(Path(folder) / "profile", chromium)
     browser.resize(1180, 1230)
+    browser.call("Emulation.setScrollbarsHidden", hidden=True)
     browser.open(path)
     browser.ask("document.querySelector('#stage').focus({preventScroll: true})")
     browser.press("ArrowDown")
-    for _ in range(17):
+    for _ in range(STEP):
         browser.press("ArrowRight")
     browser.ask("document.activeElement.blur(), window.scrollTo({top: 0, behavior: 'instant'})")
     browser.screenshot(HERE / "images" / "report.png")

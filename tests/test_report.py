@@ -9,6 +9,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 import scipy.sparse
+import sparse
 
 import pglp_fast as pf
 from browser import Browser, find_chromium
@@ -265,6 +266,53 @@ def test_any_releaser(city, tmp_path, options):
     assert figures["settings"]["mechanism"] == options["mechanism"]
 
 
+def test_a_model_with_periods(city, tmp_path):
+    """Would catch a replay that moves users by the matrix of another period, which gives other domains and beliefs."""
+    grid, truth, releaser, _ = city
+    chain = releaser.model.chains[0]
+    slow = scipy.sparse.csr_array((chain.data, chain.indices, chain.indptr), shape=(grid.size, grid.size))
+    stay = scipy.sparse.eye_array(grid.size)
+    model = pf.MobilityModel(
+        grid, sparse.stack([sparse.COO.from_scipy_sparse(m.tocoo()) for m in (slow, 0.5 * slow + 0.5 * stay)])
+    )
+    periodic = pf.TraceReleaser(releaser.graph, model, epsilon=1.0, rng=4)
+    periods = [0, 1, 1, 0, 1, 0, 0, 1]
+    result = periodic.run(truth, evidence=True, periods=periods)
+    data = data_of(pf.write_report(tmp_path / "p.html", periodic, result, truth).read_text("utf-8"))
+    live = periodic.start(users=USERS)
+    for t in range(STEPS):
+        live.step(truth[:, t], period=periods[t - 1] if t else None)
+        for u in np.flatnonzero(truth[:, t] >= 0):
+            belief = np.zeros(grid.size)
+            belief[data["users"][u]["belief"][t][::2]] = data["users"][u]["belief"][t][1::2]
+            np.testing.assert_allclose(belief, live.posterior(u), atol=5.1e-6)
+
+
+def test_traces_of_one_user_belong_together(city, tmp_path):
+    """Would catch intervals that take several traces of a user for as many users, and names that cannot be told apart."""
+    grid, truth, releaser, result = city
+    text = pf.write_report(tmp_path / "u.html", releaser, result, truth, labels=["ann", "bob", "ann", "cat", "ann"]).read_text(
+        "utf-8"
+    )
+    data = data_of(text)
+    together = pf.estimate_utility(grid, truth, result.released, clusters=[0, 1, 0, 2, 0]).intervals["e_eu"]
+    assert (data["figures"]["utility"]["e_eu_low"], data["figures"]["utility"]["e_eu_high"]) == together
+    names = [own["label"] for own in data["users"]]
+    assert names == ["ann, trace 1", "bob", "ann, trace 2", "cat", "ann, trace 3"] and "5 traces are of 3 users" in text
+
+
+def test_a_model_that_is_often_wrong_is_pointed_out(city, written, tmp_path):
+    """Would catch errors of the model that pass for privacy."""
+    grid, truth, releaser, _ = city
+    frozen = pf.MobilityModel(grid, scipy.sparse.eye_array(grid.size, format="csr"))  # people stay where they are: they do not
+    wrong = pf.TraceReleaser(releaser.graph, frozen, epsilon=1.0, rng=1)
+    result = wrong.run(truth, evidence=True)
+    assert result.surrogate.mean() > 0.05
+    warning = "a better model would do better"
+    assert warning in pf.write_report(tmp_path / "w.html", wrong, result, truth).read_text("utf-8")
+    assert warning not in written[1]
+
+
 def test_a_mechanism_alone(city, tmp_path):
     """Would catch figures that are not the exact ones, and a picture of probabilities that are not Pr(z|s)."""
     grid = city[0]
@@ -406,6 +454,8 @@ def test_refusals(city, tmp_path):
             pf.InvalidEvidence,
             "nothing was",
         ),
+        (lambda: pf.write_report(path, releaser, result, np.full_like(truth, -1)), pf.InvalidParameter, "unknown"),
+        (lambda: pf.write_report(path, m, [1, 2], [-1, -1]), pf.InvalidParameter, "unknown"),
         (lambda: pf.write_report(path, releaser, result, users=[9]), pf.InvalidParameter, "0..4"),
         (lambda: pf.write_report(path, releaser, result, users=[1, 1]), pf.InvalidParameter, "different"),
         (lambda: pf.write_report(path, releaser, many, users=range(51)), pf.InvalidParameter, "at most 50"),

@@ -21,7 +21,7 @@ def _used_points(locations: Locations, users: list[Figures], ends: list[int]) ->
     """Coordinates of the locations that the map shows."""
     found = set(ends)
     for u in users:
-        for name in ("true", "released", "guess", "hindsight"):
+        for name in ("true", "released", "guess"):
             found.update(np.asarray(u.get(name, [])).tolist())
         for runs in _given(u["domain"]):
             for first, count in zip(runs[::2], runs[1::2], strict=True):

@@ -30,6 +30,8 @@ def report_mechanism(
         raise InvalidParameter("truth needs the released cells beside it: pass what mechanism.release(truth) gave as the result")
     if given is not None and true is not None and given.shape != true.shape:
         raise InvalidParameter(f"released cells have shape {given.shape}, truth {true.shape}: they must be pairs")
+    if given is not None and true is not None and not ((given >= 0) & (true >= 0)).any():
+        raise InvalidParameter("truth is unknown (-1) wherever something was released: leave it out")
     inside = np.flatnonzero(m.groups.address[:, 0] >= 0)
     flat = None if given is None else given.reshape(-1)
     if flat is None:  # examples from all over the map, of places that are hidden among others
@@ -46,7 +48,7 @@ def report_mechanism(
     expected, curve = gather.exact_utility(m, prior, categories)
     estimated, curves = None, {} if curve is None else {"release": curve}
     clustered = given is not None and given.ndim == 2
-    if given is not None and true is not None and ((given >= 0) & (true >= 0)).any():
+    if given is not None and true is not None:
         estimated = gather.utility_figures(
             estimate_utility(
                 m.locations, true, given, clusters="rows" if clustered else None, level=gather.LEVEL, categories=categories

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 
 from ..attacks import attack as attack_traces
-from ..errors import InvalidEvidence
+from ..errors import InvalidEvidence, InvalidParameter
 from ..metrics import estimate_utility
 from ..stream import TraceResult
 from ..traces import TraceReleaser
@@ -57,6 +57,8 @@ def report_traces(
     made = evidence.released >= 0
     if not made.any():
         raise InvalidEvidence("nothing was released: there is nothing to report on")
+    if true is not None and not (made & (true >= 0)).any():
+        raise InvalidParameter("truth is unknown (-1) wherever something was released: leave it out")
     who = inputs.names_of(labels, n, "labels", "user")
     when = None if times is None else inputs.names_of(times, T, "times", "step")
     rows = inputs.rows_of(users, n, np.flatnonzero(made.any(axis=1)))
@@ -66,7 +68,7 @@ def report_traces(
     found = trails.make_trails(releaser, counts, attack, rows, [apart[u] for u in rows], true, surrogate)
 
     utility = None
-    if true is not None and (made & (true >= 0)).any():
+    if true is not None:
         codes = np.unique(who, return_inverse=True)[1]  # traces of one user belong together
         utility = estimate_utility(
             releaser.locations, true, evidence.released, clusters=codes, level=gather.LEVEL, categories=categories

@@ -80,9 +80,8 @@ def make_trails(
         if surrogate is not None:
             own["surrogate"] = surrogate[row, :steps].astype(int)
         own |= {name: np.asarray(getattr(result, name)[row, :steps]).astype(int) for name in _COUNTS}
-        own |= {"guess": attack.online_bayes[row, :steps], "hindsight": attack.bayes[row, :steps]}
-        own |= {"guess_km": _rounded(attack.online_error[row, :steps]), "bits": _rounded(attack.online_entropy[row, :steps])}
-        own |= {"hindsight_km": _rounded(attack.expected_error[row, :steps])}
+        own |= {"guess": attack.online_bayes[row, :steps], "guess_km": _rounded(attack.online_error[row, :steps])}
+        own |= {"bits": _rounded(attack.online_entropy[row, :steps])}
         own |= {"release_km": _rounded(attack.errors["released"][row, :steps])}
         users.append(own | {"domain": [], "belief": [], "edges": []})
     room = [limits.NUMBERS // max(1, len(users))] * len(users)
