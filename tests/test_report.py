@@ -179,9 +179,10 @@ def test_figures_are_those_of_the_functions(city, written):
     c = figures["certificate"]
     assert c["ok"] and c["epsilon"] == 0.7 and 0 < c["worst"] <= 0.7 and c["count"] == (truth >= 0).sum()
     error = grid.distance(truth[truth >= 0], result.released[truth >= 0])
-    curve = figures["curves"]["release"]["time"]
-    by_hand = [grid.distance(truth[k, t], result.released[k, t]) for t in (4,) for k in range(USERS)]
-    assert curve["mean"][4] == pytest.approx(np.mean(by_hand), rel=1e-14)
+    for name, cells in (("release", result.released), ("guess", pf.attack(result, truth).bayes)):
+        for t, mean in enumerate(figures["curves"][name]["time"]["mean"]):
+            by_hand = [grid.distance(truth[k, t], cells[k, t]) for k in range(USERS) if truth[k, t] >= 0]
+            assert mean == pytest.approx(np.mean(by_hand), rel=1e-14)
     cdf = figures["curves"]["release"]["cdf"]
     for km, share in zip(cdf["km"], cdf["share"], strict=True):
         assert (error <= km).mean() >= share - 1e-12 and (error < km).mean() < share + 1e-12
@@ -343,6 +344,8 @@ def test_single_releases(city, tmp_path):
     released[5] = -1
     data = data_of(pf.write_report(tmp_path / "s.html", m, released, true, prior=prior, users=[7, 2]).read_text("utf-8"))
     assert data["figures"]["utility"]["e_eu"] == pf.estimate_utility(grid, true, released).e_eu
+    assert data["figures"]["expected"]["e_eu"] == pf.utility(m, prior=prior).e_eu
+    assert data["figures"]["privacy"]["error"] == pf.privacy(m, prior=prior).error
     own = data["users"][0]
     assert own["true"] == true[[7, 2]].tolist() and own["released"] == released[[7, 2]].tolist()
     z = int(released[7])
