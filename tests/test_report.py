@@ -469,7 +469,8 @@ def test_refusals(city, tmp_path):
         (lambda: pf.write_report(path, m, None, [1, 2]), pf.InvalidParameter, "released cells"),
         (lambda: pf.write_report(path, m, [1, 2, 3], [1, 2]), pf.InvalidParameter, "pairs"),
         (lambda: pf.write_report(path, m, [1, 81]), pf.InvalidParameter, "0..80"),
-        (lambda: pf.write_report(path, m, labels=["a"]), pf.InvalidParameter, "labels"),
+        (lambda: pf.write_report(path, m, [1, 2], labels=["a"]), pf.InvalidParameter, "one for each release"),
+        (lambda: pf.write_report(path, m, [1, 2], labels="ab"), pf.InvalidParameter, "one for each release"),
         (lambda: pf.write_report(path, grid, result), pf.InvalidParameter, "TraceReleaser or a mechanism"),
         (lambda: pf.write_report(tmp_path / "no" / "r.html", m), pf.InvalidParameter, "not a folder"),
         (lambda: pf.write_report(tmp_path, m), pf.InvalidParameter, "is a folder"),
@@ -533,10 +534,33 @@ def test_a_released_table(city, tmp_path):
     assert data["figures"]["utility"]["e_eu"] == pytest.approx(
         grid.distance(truth[truth >= 0], result.released[truth >= 0]).mean(), rel=1e-12
     )
+    apart = np.array(names)[np.nonzero(truth >= 0)[0]]
+    together = pf.estimate_utility(grid, truth[truth >= 0], result.released[truth >= 0], clusters=apart).intervals["e_eu"]
+    assert data["figures"]["utility"]["e_eu_high"] == pytest.approx(together[1], rel=1e-12)  # a user's releases are one sample
+    assert data["steps"][0] == f"{released.iloc[0].user}, {released.iloc[0].time[:19].replace('T', ' ')}"
+    twice = pd.concat([true, true.iloc[:1]])
+    with pytest.raises(pf.InvalidTable, match="one user and time"):
+        pf.report_table(tmp_path / "u.html", m, released, twice)
     with pytest.raises(pf.InvalidParameter, match="step is needed"):
         pf.report_table(tmp_path / "u.html", releaser, released)
     with pytest.raises(pf.InvalidParameter, match="priors is for traces"):
         pf.report_table(tmp_path / "u.html", m, released, priors=np.ones(81))
+
+
+def test_a_released_table_off_a_grid(tmp_path):
+    """Would catch locations that are not the nearest, and rows that are not paired one by one."""
+    pd = pytest.importorskip("pandas")
+    rng = np.random.default_rng(0)
+    points = pf.Points.from_latlon(35 + rng.random(12) / 50, 139 + rng.random(12) / 50)
+    m = pf.KRR(pf.PolicyGraph.from_edges(points, [(k, k + 1) for k in range(11)]), epsilon=1.0)
+    cells = {"true": rng.integers(0, 12, 30), "released": rng.integers(0, 12, 30)}
+    tables = {}
+    for name, which in cells.items():
+        latlon = points.latlon(which)
+        tables[name] = pd.DataFrame({"user": ["ann"] * 30, "time": ["2026-01-05"] * 30, "lat": latlon[:, 0], "lon": latlon[:, 1]})
+    data = data_of(pf.report_table(tmp_path / "p.html", m, tables["released"], tables["true"]).read_text("utf-8"))
+    assert data["users"][0]["true"] == cells["true"][:12].tolist()
+    assert data["users"][0]["released"] == cells["released"][:12].tolist()
 
 
 # -- in a browser

@@ -1,5 +1,6 @@
 """What the caller gave, checked."""
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -10,27 +11,38 @@ from ..errors import InvalidParameter
 from . import limits
 
 
-def names_of(values: Any, n: int, what: str, each: str) -> list[str]:
-    """One name for each of n; numbered unless told."""
+def one_each(values: Any, n: int, what: str, each: str) -> NDArray[Any] | None:
+    """Names as an array, n of them; None if none were given."""
     if values is None:
-        return [f"{each} {k}" for k in range(n)]
-    array = np.asarray(values)
-    if array.dtype.kind == "M":
-        values = [text.replace("T", " ") for text in np.datetime_as_string(array, unit="auto").tolist()]
-    names = [str(v) for v in values]
-    if len(names) != n:
-        raise InvalidParameter(f"{what} has {len(names)} names for {n}: give one for each {each}")
-    return names
+        return None
+    array = values if isinstance(values, np.ndarray) else np.array([values] if isinstance(values, str) else list(values), object)
+    if array.shape != (n,):
+        raise InvalidParameter(f"{what} has {len(array)} names for {n}: give one for each {each}")
+    return array
+
+
+def names_of(values: NDArray[Any] | None, each: str, rows: NDArray[np.int64]) -> list[str]:
+    """The names of some rows as text; numbered if there are none."""
+    if values is None:
+        return [f"{each} {k}" for k in rows.tolist()]
+    some = values[rows]
+    if some.dtype.kind == "M":
+        return [text.replace("T", " ") for text in np.datetime_as_string(some).tolist()]
+    return [str(v) for v in some]
+
+
+def codes_of(values: NDArray[Any]) -> NDArray[np.int64]:
+    """A number for each name, the same for the same."""
+    return np.unique(values.astype(str), return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
 def told_apart(names: list[str], each: str) -> list[str]:
     """Names that occur more than once, numbered."""
-    seen: dict[str, int] = {}
-    repeated = {name for name in names if names.count(name) > 1} if len(set(names)) < len(names) else set()
+    total, seen = Counter(names), Counter[str]()
     out = []
     for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        out.append(f"{name}, {each} {seen[name]}" if name in repeated else name)
+        seen[name] += 1
+        out.append(f"{name}, {each} {seen[name]}" if total[name] > 1 else name)
     return out
 
 

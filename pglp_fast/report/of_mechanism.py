@@ -20,7 +20,7 @@ _LAYERS = [("possible", "Possible"), ("belief", "How likely"), ("policy", "Polic
 
 
 def report_mechanism(
-    m: Mechanism, released: Any, truth: Any, title: str | None, users: Any, times: Any, prior: Any, categories: Any
+    m: Mechanism, released: Any, truth: Any, title: str | None, users: Any, labels: Any, times: Any, prior: Any, categories: Any
 ) -> tuple[str, bool]:
     """(the page, whether it contains true locations)."""
     size = m.locations.size
@@ -42,17 +42,19 @@ def report_mechanism(
     else:
         rows = inputs.rows_of(users, len(flat), np.flatnonzero(flat >= 0))
     what = "location" if flat is None else "release"
-    names = inputs.names_of(times, size if flat is None else len(flat), "times", what)
+    total = size if flat is None else len(flat)
+    when, who = inputs.one_each(times, total, "times", what), inputs.one_each(labels, total, "labels", what)
+    names = inputs.names_of(when, what, rows)
+    if who is not None:
+        names = [f"{name}, {text}" for name, text in zip(inputs.names_of(who, what, rows), names, strict=True)]
     places = trails.make_places(m, flat, None if true is None else true.reshape(-1), rows, prior)
 
     expected, curve = gather.exact_utility(m, prior, categories)
     estimated, curves = None, {} if curve is None else {"release": curve}
-    clustered = given is not None and given.ndim == 2
+    clusters = _clusters(given, who)
     if given is not None and true is not None:
         estimated = gather.utility_figures(
-            estimate_utility(
-                m.locations, true, given, clusters="rows" if clustered else None, level=gather.LEVEL, categories=categories
-            )
+            estimate_utility(m.locations, true, given, clusters=clusters, level=gather.LEVEL, categories=categories)
         )
         distance = gather.distances(m.locations, true, given)
         curves = curves or {"release": gather.cumulative(distance[~np.isnan(distance)])}
@@ -62,7 +64,7 @@ def report_mechanism(
         "mode": "single",
         "has_truth": true is not None,
         "remapped": remapped,
-        "clustered": clustered,
+        "clustered": clusters is not None,
         "map": gather.map_figures(m.locations),
         "policy": gather.policy_figures(m.graph),
         "settings": {"epsilon": m.epsilon, "mechanism": kind, "calibration": m.calibration},
@@ -95,9 +97,16 @@ def report_mechanism(
         notes.append("This file contains no true locations.")
     lead = f"Single releases by {by} at &epsilon; = {m.epsilon:g} under a policy graph"
     lead += "." if flat is None else f": {len(flat):,} of them."
-    data = embedded(f, called, m.graph, places, [names[k] for k in rows])
+    data = embedded(f, called, m.graph, places, names)
     banners = words.PRIVATE if true is not None else ""
     return page.assemble(title or "Single releases", lead, banners, main, notes, data), true is not None
+
+
+def _clusters(given: NDArray[Any] | None, who: NDArray[Any] | None) -> Any:
+    """Which releases are of one user: those of one label, else those of one row of a table."""
+    if given is None or (who is None and given.ndim != 2):
+        return None
+    return "rows" if who is None else inputs.codes_of(who).reshape(given.shape)
 
 
 def _near(flat: NDArray[Any] | None, inside: NDArray[Any]) -> int:

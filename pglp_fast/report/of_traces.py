@@ -59,19 +59,18 @@ def report_traces(
         raise InvalidEvidence("nothing was released: there is nothing to report on")
     if true is not None and not (made & (true >= 0)).any():
         raise InvalidParameter("truth is unknown (-1) wherever something was released: leave it out")
-    who = inputs.names_of(labels, n, "labels", "user")
-    when = None if times is None else inputs.names_of(times, T, "times", "step")
+    who, when = inputs.one_each(labels, n, "labels", "user"), inputs.one_each(times, T, "times", "step")
+    user = np.arange(n) if who is None else inputs.codes_of(who)  # traces of one user belong together
     rows = inputs.rows_of(users, n, np.flatnonzero(made.any(axis=1)))
     counts = result if isinstance(result, TraceResult) else trails.counts_of(releaser, evidence)
     surrogate = counts.surrogate if true is not None and isinstance(result, TraceResult) else None
-    apart = inputs.told_apart(who, "trace")
+    apart = inputs.told_apart(inputs.names_of(who, "user", np.arange(n)), "trace")
     found = trails.make_trails(releaser, counts, attack, rows, [apart[u] for u in rows], true, surrogate)
 
     utility = None
     if true is not None:
-        codes = np.unique(who, return_inverse=True)[1]  # traces of one user belong together
         utility = estimate_utility(
-            releaser.locations, true, evidence.released, clusters=codes, level=gather.LEVEL, categories=categories
+            releaser.locations, true, evidence.released, clusters=user, level=gather.LEVEL, categories=categories
         )
     spent = made.sum(axis=1)[made.any(axis=1)] * releaser.epsilon
     f: Figures = {
@@ -115,12 +114,20 @@ def report_traces(
         notes.append(
             f"The map shows {len(rows):,} of {n:,} users; so do the certificate and the edges kept. All else is of all users."
         )
-    if len(set(who)) < n:
-        notes.append(f"The {n:,} traces are of {len(set(who)):,} users. The adversary's intervals take traces for the sample.")
+    if len(np.unique(user)) < n:
+        notes.append(
+            f"The {n:,} traces are of {len(np.unique(user)):,} users. The adversary's intervals take traces for the sample."
+        )
     notes += found.notes
     if not private:
         notes.append(words.PUBLIC)
-    data = embedded(f, _WORDS, releaser.graph, found.users, None if when is None else when[: limits.STEPS])
+    data = embedded(
+        f,
+        _WORDS,
+        releaser.graph,
+        found.users,
+        None if when is None else inputs.names_of(when, "step", np.arange(min(T, limits.STEPS))),
+    )
     return page.assemble(title or "Released traces", _lead(releaser, n, T), banners, main, notes, data), private
 
 

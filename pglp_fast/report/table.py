@@ -8,9 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..errors import InvalidParameter, InvalidTable
+from ..locations import Grid, Locations
 from ..mechanisms.base import Mechanism
 from ..traces import TraceReleaser
 from ..tracks import Traces, Tracks, read_table
+from ..tracks.labels import Coded
 from .write import write_report
 
 
@@ -50,7 +52,7 @@ def report_table(
         if true is not None:
             there = true.resample(release.locations, step, max_gap=max_gap)
             where = _padded(traces, _at_the_same_time(traces, there))
-        options.setdefault("labels", [str(label) for label in traces.users[traces.user.codes]])
+        options.setdefault("labels", traces.user.values())
         return write_report(path, release, release.observe(traces.to_array(), priors, periods=periods), where, **options)
     if not isinstance(release, Mechanism):
         raise InvalidParameter(
@@ -60,36 +62,62 @@ def report_table(
     for name, value in given.items():
         if value is not None:
             raise InvalidParameter(f"{name} is for traces, this table was released one by one: leave it out")
-    cells = release.locations.locate(released.lat, released.lon)  # type: ignore[attr-defined]
     where = None
     if true is not None:
-        there = release.locations.locate(true.lat, true.lon)  # type: ignore[attr-defined]
-        where = _matched(_keys(released.user, released.time), _keys(true.user, true.time), there)
-    return write_report(path, release, cells, where, **options)
+        where = _matched(*_keys((released.user, released.time), (true.user, true.time)), _located(release.locations, true))
+    options.setdefault("labels", released.user.values())
+    options.setdefault("times", released.time.astype("datetime64[s]"))
+    return write_report(path, release, _located(release.locations, released), where, **options)
 
 
-def _keys(user: Any, time: NDArray[np.datetime64]) -> NDArray[Any]:
-    """(user's label, time in ms) of each row, to be sorted and looked up."""
-    out = np.empty(len(time), [("user", "U64"), ("time", "i8")])
-    out["user"] = user.labels.astype("U64")[user.codes]
-    out["time"] = time.astype("datetime64[ms]").astype(np.int64)
+def _located(locations: Locations, tracks: Tracks) -> NDArray[np.int32]:
+    """The location of each row: the cell that holds it, off a grid the nearest; -1 where there is none."""
+    if isinstance(locations, Grid):
+        return locations.locate(tracks.lat, tracks.lon)
+    if locations.projection is None:
+        raise InvalidTable("this map has no latitude and longitude, the table has: make it with Points.from_latlon")
+    out = np.full(len(tracks), -1, np.int32)
+    known = np.isfinite(tracks.lat) & np.isfinite(tracks.lon)
+    out[known] = locations.nearest(locations.projection.to_km(tracks.lat[known], tracks.lon[known]))
     return out
 
 
-def _matched(wanted: NDArray[Any], keys: NDArray[Any], cells: NDArray[Any]) -> NDArray[np.int32]:
+Column = tuple[Coded, NDArray[np.datetime64]]
+
+
+def _keys(wanted: Column, there: Column) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """One number for each (user, time) of both tables, the same for the same."""
+    names = [user.labels.astype(str) for user, _ in (wanted, there)]
+    code = np.unique(np.concatenate(names), return_inverse=True)[1].reshape(-1)
+    both = code[: len(names[0])][wanted[0].codes], code[len(names[0]) :][there[0].codes]
+    moment = np.unique(np.concatenate([wanted[1], there[1]]), return_inverse=True)[1].reshape(-1)
+    keys = np.concatenate(both) * np.int64(moment.max(initial=0) + 1) + moment
+    return keys[: len(both[0])], keys[len(both[0]) :]
+
+
+def _matched(wanted: NDArray[np.int64], keys: NDArray[np.int64], cells: NDArray[np.int32]) -> NDArray[np.int32]:
     """The cell at each wanted key, -1 where there is none."""
+    if np.array_equal(wanted, keys):  # row by row
+        return cells
+    order = np.argsort(keys, kind="stable")
+    twice = np.flatnonzero(np.diff(keys[order]) == 0)
+    if twice.size:
+        rows = sorted(order[twice[0] : twice[0] + 2].tolist())
+        raise InvalidTable(
+            f"rows {rows[0]} and {rows[1]} of the true locations are of one user and time: which was released from is not told; "
+            "clean the table, or give both tables in the same order"
+        )
+    at = np.minimum(np.searchsorted(keys[order], wanted), max(len(keys) - 1, 0))
     if not len(keys):
         return np.full(len(wanted), -1, np.int32)
-    order = np.argsort(keys, kind="stable")
-    at = np.minimum(np.searchsorted(keys[order], wanted), len(keys) - 1)
     return np.where(keys[order][at] == wanted, cells[order][at], -1).astype(np.int32)
 
 
 def _at_the_same_time(traces: Traces, there: Traces) -> NDArray[np.int32]:
-    def keys(some: Traces) -> NDArray[Any]:
-        return _keys(some.user[np.repeat(np.arange(len(some)), some.lengths)], some.times())
+    def steps(some: Traces) -> Column:
+        return some.user[np.repeat(np.arange(len(some)), some.lengths)], some.times()
 
-    return _matched(keys(traces), keys(there), there.cells)
+    return _matched(*_keys(steps(traces), steps(there)), there.cells)
 
 
 def _padded(traces: Traces, cells: NDArray[np.int32]) -> NDArray[np.int32]:

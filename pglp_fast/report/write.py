@@ -25,7 +25,7 @@ def write_report(
     *,
     title: str | None = None,
     users: ArrayLike | None = None,
-    labels: Sequence[str] | None = None,
+    labels: Sequence[Any] | NDArray[Any] | None = None,
     times: Sequence[Any] | NDArray[Any] | None = None,
     prior: ArrayLike | None = None,
     categories: ArrayLike | None = None,
@@ -47,8 +47,9 @@ def write_report(
     title : heading of the page
     users : rows that the map shows, at most 50; the first dozen with a release unless told. For a mechanism: which releases; or
         which locations, if there are none
-    labels : a name for each user (each row of the result); "user 0", ... unless told
-    times : a name for each step: strings, numbers or datetimes
+    labels : whose each row of the result is: text or numbers; "user 0", ... unless told. What is of one user counts as one sample
+        in intervals. For a mechanism: whose each release is
+    times : a name for each step (for a mechanism: for each release): text, numbers or datetimes
     prior : of a mechanism: how likely each location is, as for ``pf.utility``
     categories : one integer for each location, for the error E_poi
     overwrite : replace a file that exists
@@ -65,9 +66,7 @@ def write_report(
             raise InvalidParameter("prior is for a single mechanism: what the adversary thinks of a trace is in its evidence")
         text, private = report_traces(release, result, truth, title, users, labels, times, categories)
     elif isinstance(release, Mechanism):
-        if labels is not None:
-            raise InvalidParameter("labels name the users of traces: for single releases give times, one name for each release")
-        text, private = report_mechanism(release, result, truth, title, users, times, prior, categories)
+        text, private = report_mechanism(release, result, truth, title, users, labels, times, prior, categories)
     else:
         raise InvalidParameter(
             f"the second argument must be a TraceReleaser or a mechanism, got {type(release).__name__}: pass what released"
