@@ -4,6 +4,7 @@ import json
 import os
 import re
 import stat
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import numpy as np
@@ -396,6 +397,33 @@ def test_outline_is_where_components_meet():
     assert got == expected
 
 
+def test_the_picture_shows_as_many_edges_as_can_be_seen(monkeypatch):
+    """Would catch edges drawn outside the window, or left out of it, and a picture of a million locations."""
+    grid = pf.Grid(30, 34)
+    drawing, text = picture.policy_picture(pf.neighbours8(grid), grid.size // 2)
+    side = int(re.match(r"(\d+) x \1 of 30 x 34 cells", text)[1])
+    edges = re.search(r'class="edges" d="([^"]*)"', drawing)[1].count("M")
+    assert edges == 2 * side * (side - 1) + 2 * (side - 1) ** 2 <= limits.PICTURE_EDGES < 2 * 28 * 27 + 2 * 27**2
+    assert 'class="edges"' not in picture.policy_picture(pf.complete(grid), 0)[0]  # half a million: outlines say it
+    monkeypatch.setattr(limits, "POINTS", 60)
+    points = pf.Points(np.random.default_rng(0).random((100, 2)))
+    drawing, text = picture.policy_picture(pf.PolicyGraph.from_edges(points, [(k, k + 1) for k in range(99)]), 7)
+    assert drawing.count("<circle") == 60 and "60 locations nearest to location 7, of 100" in text
+
+
+def test_the_smallest_report(city, tmp_path):
+    """Would catch charts and intervals that need two steps or two users, and users who come later than the map goes."""
+    _, truth, releaser, _ = city
+    one = releaser.run(truth[:1, :1], evidence=True)
+    f = data_of(pf.write_report(tmp_path / "a.html", releaser, one, truth[:1, :1]).read_text("utf-8"))["figures"]
+    assert f["attack"]["rows"][0]["error_interval"] == [None, None] and f["certificate"]["count"] == 1
+    late = releaser.run(truth[2:3], evidence=True)  # nothing at the first step
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(limits, "STEPS", 1)
+        data = data_of(pf.write_report(tmp_path / "b.html", releaser, late).read_text("utf-8"))
+    assert data["users"][0]["released"] == [-1] and data["figures"]["certificate"]["ok"]
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_runs_give_back_the_cells(seed):
     cells = np.flatnonzero(np.random.default_rng(seed).random(60) < 0.6)
@@ -451,6 +479,7 @@ def test_refusals(city, tmp_path):
         (lambda: pf.write_report(path, releaser, releaser.run(truth)), pf.InvalidEvidence, "evidence=True"),
         (lambda: pf.write_report(path, elsewhere, result), pf.InvalidEvidence, "another map"),
         (lambda: pf.write_report(path, other, result), pf.PGLPError, "releaser"),
+        (lambda: pf.write_report(path, releaser, replace(result, added=result.added + 1)), pf.InvalidEvidence, "added of user 0"),
         (lambda: pf.write_report(path, releaser, result, truth[:, :2]), pf.InvalidParameter, "shape"),
         (
             lambda: pf.write_report(path, releaser, releaser.run(np.full((1, 2), -1), evidence=True)),
@@ -543,6 +572,8 @@ def test_a_released_table(city, tmp_path):
         pf.report_table(tmp_path / "u.html", m, released, twice)
     with pytest.raises(pf.InvalidParameter, match="step is needed"):
         pf.report_table(tmp_path / "u.html", releaser, released)
+    with pytest.raises(pf.InvalidParameter, match="TraceReleaser or a mechanism"):
+        pf.report_table(tmp_path / "u.html", grid, released)
     with pytest.raises(pf.InvalidParameter, match="priors is for traces"):
         pf.report_table(tmp_path / "u.html", m, released, priors=np.ones(81))
 
