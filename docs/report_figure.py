@@ -4,10 +4,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-import numpy as np
-
 import pglp_fast as pf
-from pglp_fast.synthetic import City, synthetic_city
+from pglp_fast.synthetic import synthetic_city
 
 HERE = Path(__file__).parent
 STEP = 11
@@ -15,23 +13,9 @@ sys.path.insert(0, str(HERE.parent / "tests"))
 
 from browser import Browser, find_chromium  # noqa: E402
 
-
-def strolls(city: City, users: int, steps: int, seed: int) -> np.ndarray:
-    """People who keep their direction for a while."""
-    grid, rng = city.grid, np.random.default_rng(seed)
-    cells, heading = [city.people(users, seed)], rng.integers(-1, 2, (users, 2))
-    for _ in range(steps - 1):
-        turn = rng.random(users) < 0.25
-        heading[turn] = rng.integers(-1, 2, (int(turn.sum()), 2))
-        row = np.clip(cells[-1] // grid.cols + heading[:, 0], 0, grid.rows - 1)
-        col = np.clip(cells[-1] % grid.cols + heading[:, 1], 0, grid.cols - 1)
-        cells.append((row * grid.cols + col).astype(np.int32))
-    return np.stack(cells, axis=1)
-
-
 city = synthetic_city(40, 40)
-model = pf.MobilityModel.fit(city.grid, strolls(city, 3000, 40, seed=5))
-truth = strolls(city, 60, 36, seed=9)
+model = pf.MobilityModel.fit(city.grid, city.walks(3000, 60, seed=5))
+truth = city.walks(60, 36, seed=9)
 releaser = pf.TraceReleaser(pf.blocks(city.grid, 3), model, epsilon=1.0, rng=3)
 result = releaser.run(truth, evidence=True)
 with tempfile.TemporaryDirectory() as folder:
