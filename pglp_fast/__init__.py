@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from .inference import Comparison, Privacy, compare, privacy
     from .metrics import Utility, Worst, estimate_utility, utility
     from .mobility import MobilityModel, day_period
+    from .report import report_table, write_report
     from .stream import Stream, TraceResult
     from .traces import TraceReleaser
     from .tracks import (
@@ -64,6 +65,7 @@ _LATER = {
     "metrics": ("Utility", "Worst", "estimate_utility", "utility"),
     "mobility": ("MobilityModel", "day_period"),
     "inference": ("Comparison", "Privacy", "compare", "privacy"),
+    "report": ("report_table", "write_report"),
     "stream": ("Stream", "TraceResult"),
     "traces": ("TraceReleaser",),
     "tracks": (
@@ -158,7 +160,9 @@ __all__ = [
     "read_table",
     "repair",
     "repair_many",
+    "report_table",
     "sensitivity_hull",
     "set_num_threads",
     "utility",
+    "write_report",
 ]

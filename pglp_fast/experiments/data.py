@@ -100,8 +100,8 @@ def _tokyo(folder: Path) -> Town:
     source = (
         f"People Flow places in Tokyo ({path.name}): {grid.rows} x {grid.cols} cells of 0.27 km; {int(food.sum()):,} restaurants "
         f"(category 3, food) in {int((restaurants >= 0).sum())} cells, {int(visits.sum()):,} visits to them. The places cover "
-        f"only the south-east of the map. {places.report.rows - len(places):,} of {places.report.rows:,} places have no category "
-        "number and are left out."
+        f"only the south-east of the map. {int((places.category_id < 0).sum()):,} of {len(places):,} places have no category "
+        "number and count as places visited, not as restaurants."
     )
     return Town("Tokyo", source, grid, restaurants, visits, everywhere, _PEOPLE_FLOW_CREDIT)
 

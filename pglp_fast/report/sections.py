@@ -1,0 +1,215 @@
+"""Sections of the page: at a glance, the map, the certificate, flags and the policy."""
+
+import math
+from collections.abc import Sequence
+from html import escape
+
+from .figures import Figures
+from .page import card, epsilon, facts, icon, line_legend, pair, section, table, template, value
+
+_MARKS = {
+    "true": icon(16, 16, '<circle class="mark-true" cx="8" cy="8" r="5.5"/>'),
+    "released": icon(18, 18, '<path class="mark-released" d="M9 1L17 9L9 17L1 9z"/>'),
+    "guess": icon(16, 16, '<path class="mark-guess" stroke-width="2.6" d="M2 2L14 14M14 2L2 14"/>'),
+    "repaired": icon(26, 8, '<path class="repaired" stroke-width="2.2" d="M0 4H26"/>'),
+    "possible": icon(16, 16, '<rect class="possible" x="1" y="1" width="14" height="14"/>'),
+    "belief": '<span class="ramp"></span>',
+}
+_PROOFS = {
+    "table": "in integer arithmetic, on the very weights that are drawn from",
+    "premises": "through the premises of the theorem that the noise rests on, checked exactly",
+    "table+premises": "in integer arithmetic on the very weights that are drawn from and, where a component is too large for a "
+    "table, through the premises of the theorem that the noise rests on",
+}
+
+
+def tiles(f: Figures) -> str:
+    """At a glance."""
+    c = f["certificate"]
+    verdict = '<span class="good">&#10003; proved</span>' if c["ok"] else '<span class="bad">&#10007; broken</span>'
+    delivered = f"{c['worst']:.6f} delivered at worst" if math.isfinite(c["worst"]) else "no edge to keep"
+    each = "promised at each step" if f["mode"] == "traces" else "promised for each release"
+    out = [("", f"&epsilon; = {epsilon(c['epsilon'])}", each), ("", verdict, delivered)]
+    out += _trace_tiles(f) if f["mode"] == "traces" else _single_tiles(f)
+    body = "".join(f'<div class="tile {cls}"><dt>{label}</dt><dd>{figure}</dd></div>' for cls, figure, label in out)
+    return f'<dl class="tiles" aria-label="At a glance">{body}</dl>'
+
+
+def _km(x: float) -> str:
+    return f'{value(x)} <span class="unit">km</span>'
+
+
+def _trace_tiles(f: Figures) -> list[tuple[str, str, str]]:
+    a, g, true = f["attack"], f["flags"], f["has_truth"]
+    best = next(row for row in a["rows"] if row["estimator"] == "bayes")
+    known = g["surrogate"] is not None
+    off = "is off by" if true else "is expected to be off by"
+    return [
+        ("release", _km(a["utility_km"]), f"the release {off}, on average"),
+        ("guess", _km(best["error_km"] if true else best["expected_km"]), f"the adversary's best guess {off}"),
+        ("", f'{value(f["users"])} <span class="unit">x</span> {value(f["steps"])}', "users and steps"),
+        (
+            "", value(g["exposed"] + (g["surrogate"] or 0)),
+            f"steps exposed{' or surrogate' if known else ''}; {g['repaired']:,} repaired",
+        ),
+    ]  # fmt: skip
+
+
+def _single_tiles(f: Figures) -> list[tuple[str, str, str]]:
+    u, out = f["expected"] or f["utility"], []
+    if u is not None:
+        out.append(("release", _km(u["e_eu"]), "the release is off by, on average"))
+    if f["privacy"] is not None:
+        out.append(("guess", _km(f["privacy"]["error"]), "the adversary's best guess is off by"))
+    return out
+
+
+def map_section(
+    f: Figures, words: Figures, legend: Sequence[tuple[str, str]], layers: Sequence[tuple[str, str]], users: int
+) -> str:
+    """``words`` say what steps and marks are called; ``legend`` and ``layers`` are (key, text)."""
+    traces = f["mode"] == "traces"
+    line = ""
+    if traces:
+        said = "Error" if f["has_truth"] else "Expected error"
+        drawing = '<svg id="timeline" class="timeline" aria-hidden="true" viewBox="0 0 320 130"></svg>'
+        line = f"<h3>{said} along this trace</h3>{drawing}{line_legend([('release', 'release'), ('guess', 'best guess so far')])}"
+    views = (("trace", words["whole"]), ("near", "Close by"), ("map", "Whole map"))
+    body = template(
+        "map.html", intro=words["intro"], step=words["step"].lower(), line=line,
+        picker="" if traces else " hidden", others=", <kbd>&uarr;</kbd> <kbd>&darr;</kbd> other user" if users > 1 else "",
+        legend="".join(f"<li>{_MARKS[key]}{escape(text)}</li>" for key, text in legend),
+        views="".join(
+            f'<label><input type="radio" name="view" value="{key}"{" checked" if key == words["view"] else ""}>{text}</label>'
+            for key, text in views
+        ),
+        layers="".join(f'<label><input type="checkbox" data-show="{key}" checked>{text}</label>' for key, text in layers),
+    )  # fmt: skip
+    return section("map", "Map", body)
+
+
+def certificate_section(f: Figures) -> str:
+    each = card("Each release", _certificate(f))
+    if f["mode"] == "traces":
+        return section("certificate", "Certificate", pair(each, card("The whole trace", _composition(f["composition"]))))
+    several = (
+        "<p>If the same person is released k times, the promises add up: k &epsilon; over the same edges. "
+        "Whoever sees them all learns up to that much.</p>"
+    )
+    return section("certificate", "Certificate", pair(each, card("Several releases", several)))
+
+
+def _certificate(f: Figures) -> str:
+    c = f["certificate"]
+    if c["ok"]:
+        body = '<p><strong class="good">The promise holds.</strong> '
+    else:
+        body = f'<p><strong class="bad">The promise does not hold:</strong> {escape(c["reason"])}. '
+    edges = f"{value(c['edges'])} edges" if c["count"] == 1 else f"every edge of the {value(c['count'])} policies of single steps"
+    body += f"It was {'proved' if c['ok'] else 'checked'} for {edges}, {_PROOFS[c['proof']]}.</p>"
+    if f.get("remapped"):
+        body += (
+            "<p>Answers are remapped after they are drawn. That is post-processing: it cannot weaken the promise, which is "
+            "proved for what is drawn.</p>"
+        )
+    worst = f"&epsilon; = {value(c['worst'], digits=6)} at worst" if math.isfinite(c["worst"]) else "no edge, nothing to keep"
+    when = "at each step" if f["mode"] == "traces" else "for each release"
+    rows = [("Promised", f"&epsilon; = {epsilon(c['epsilon'])} {when}"), ("Delivered", worst)]
+    if c["edge"] is not None:
+        output = f", released as {c['output']}" if c["output"] is not None else ""
+        rows.append(("Worst case", f"between locations {c['edge'][0]} and {c['edge'][1]}{output}"))
+    rows.append(
+        ("Proof", f"{escape(c['proof'])}, {value(c['shapes'])} shapes" + ("" if c["count"] == 1 else " at the worst step"))
+    )
+    if c["rounding"]:
+        rows.append(("Rounding adds", f"a total variation of at most {c['rounding']:.1e}"))
+    return body + facts(rows)
+
+
+def _composition(s: Figures) -> str:
+    e, kept = s["epsilon"], [user["edges"] for user in s["users"]]
+    budget = f", within a budget of {epsilon(s['budget'])}" if s["budget"] is not None else ""
+    text = (
+        "<p>Releases of one user add up: together they satisfy the sum of their &epsilon;, for the edges that every step kept. "
+        f"Over the whole trace that is &epsilon; = {epsilon(e['median'])} for the median user "
+        f"({epsilon(e['low'])} to {epsilon(e['high'])}){budget}.</p>"
+    )
+    if max(kept) == 0:
+        text += (
+            f"<p>No edge was kept through all steps, for any of the {len(kept)} users on the map: as users move, what is "
+            "possible moves along. So composition alone promises nothing about whole traces here; what was in fact learnt "
+            "stands above, beside the utility.</p>"
+        )
+    rows = [(escape(user["label"]), epsilon(user["epsilon"]), value(user["edges"])) for user in s["users"]]
+    users = table(("User", "Sum of &epsilon;", "Edges kept"), rows)
+    return (
+        f"{text}<details{' open' if len(kept) < 6 else ''}><summary>User by user, for those on the map</summary>{users}</details>"
+    )
+
+
+def flags_section(f: Figures) -> str:
+    g = f["flags"]
+
+    def of(n: int) -> str:
+        return f"{value(n)} <small>({100 * n / max(g['steps'], 1):.1f} %)</small>"
+
+    if g["surrogate"] is None:
+        surrogate = ("Surrogate", "not told", "depends on true locations, which this report does not hold")
+    else:
+        surrogate = (
+            "Surrogate", of(g["surrogate"]), "the true location was ruled out; the nearest possible one was released from",
+        )  # fmt: skip
+    rows = [
+        ("Steps with a release", value(g["steps"]), "all figures are of these"),
+        ("Steps without", value(g["missing"]), "there was no location, nothing was said"),
+        surrogate,
+        ("Exposed", of(g["exposed"]), "only one location was possible: nothing could hide it"),
+        ("Some place cut off", of(g["disconnected"]), "possible, but none of its neighbours in the policy is"),
+        ("Repaired", of(g["repaired"]), f"{g['edges_added']:,} edges were added in all, so that such places stay hidden"),
+        (
+            "Possible locations",
+            value(g["domain_median"], digits=0),
+            "median size of C<sub>t</sub>, what the adversary thinks possible",
+        ),
+    ]
+    return section("flags", "Flags", f'<div class="card">{table(("What", "Steps", "Meaning"), rows, cls="flags")}</div>')
+
+
+def policy_section(f: Figures, settings: Sequence[tuple[str, str]], picture: tuple[str, str]) -> str:
+    """``picture``: the drawing, and what it shows."""
+    p, m = f["policy"], f["map"]
+    if m["kind"] == "grid":
+        cell = f"{m['dx']:g} km" if m["dx"] == m["dy"] else f"{m['dx']:g} x {m['dy']:g} km"
+        where = f"{value(m['rows'])} x {value(m['cols'])} cells of {cell}"
+    else:
+        where = f"{value(m['size'])} locations on a lattice of {1000 * m['dx']:g} m"
+    rows = [
+        ("Map", f"{where} ({m['width_km']:.3g} x {m['height_km']:.3g} km)"),
+        ("Components", value(p["components"])),
+        ("Edges", value(p["edges"])),
+        ("Most neighbours", value(p["largest_degree"])),
+        ("Without any edge", f"{value(p['without_edges'])} of {value(p['locations'])} locations"),
+        *settings,
+    ]
+    drawing, caption = picture
+    meaning = (
+        "<p>An edge of the policy says: from what is released, nobody may tell these two places apart, within a factor "
+        "e<sup>&epsilon;</sup>.</p>"
+    )
+    left = f'<div class="card">{facts(rows)}{_sizes(p["sizes"])}</div>'
+    right = f'<figure class="card">{drawing}<figcaption>{escape(caption)}</figcaption></figure>'
+    return section("policy", "Policy", meaning + pair(left, right))
+
+
+def _sizes(sizes: list[list[int]]) -> str:
+    """Bars: how many components have how many locations, the commonest sizes."""
+    if not sizes:
+        return ""
+    common = sorted(sorted(sizes, key=lambda s: -s[1])[:8])
+    most = max(count for _, count in common)
+    rows = ""
+    for k, count in common:
+        bar = f'<span class="track"><span class="fill" style="width:{100 * count / most:.1f}%"></span></span>'
+        rows += f"<span>{k:,} locations</span>{bar}<span>{count:,}</span>"
+    more = f'<p class="note">and {len(sizes) - len(common)} more sizes.</p>' if len(sizes) > len(common) else ""
+    return f'<h3>Components by size</h3><div class="sizes">{rows}</div>{more}'
