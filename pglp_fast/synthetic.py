@@ -30,6 +30,32 @@ class City:
         """Cells of n people."""
         return np.random.default_rng(seed).choice(self.grid.size, size=n, p=self.density).astype(np.int32)
 
+    def walks(self, users: int, steps: int, seed: int = 0) -> NDArray[np.int32]:
+        """Cells (users, steps) of people who live somewhere, go to places where others are, stay a while and come home.
+
+        A step goes to one of the eight cells around, towards the goal of the day; at the goal people stay with probability 0.8 a
+        step, and then set out for another place (or home, every other time).
+        """
+        rng = np.random.default_rng(seed)
+        grid, n = self.grid, users
+
+        def places() -> NDArray[np.int64]:
+            return np.stack(np.divmod(rng.choice(grid.size, size=n, p=self.density), grid.cols))
+
+        home, goal = places(), places()
+        at = home.copy()
+        out = np.empty((n, steps), np.int32)
+        for t in range(steps):
+            out[:, t] = at[0] * grid.cols + at[1]
+            there = (at == goal).all(axis=0)
+            leaves = there & (rng.random(n) < 0.2)
+            goes_home = rng.random(n) < 0.5
+            goal = np.where(leaves, np.where(goes_home, home, places()), goal)
+            strays = rng.integers(-1, 2, (2, n)) * (rng.random(n) < 0.15)
+            step = np.where(rng.random(n) < 0.85, np.sign(goal - at), 0) + np.where(there, 0, strays)
+            at = np.clip(at + np.clip(step, -1, 1), 0, np.array([[grid.rows - 1], [grid.cols - 1]]))
+        return out
+
 
 def synthetic_city(rows: int = 60, cols: int = 60, *, cell_km: float = 0.27, seed: int = 0) -> City:
     """A centre, four suburbs, a river that nobody lives in, and cells with a main use, the same for the same seed."""
