@@ -201,7 +201,7 @@ class MobilityModel:
     # -- keeping
 
     def save(self, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
-        """Write the model to one file, atomically; a Grid goes with it. ``notes``: anything JSON takes, read back as ``.notes``."""
+        """Write the model to one file, atomically; a Grid goes with it. ``notes``: anything JSON takes, kept as ``.notes``."""
         arrays = {f"{name}{k}": getattr(c, name) for k, c in enumerate(self.chains) for name in c._fields}
         facts = {"periods": self.periods, "locations": self.locations.size, "map": _map_digest(self.locations)}
         if isinstance(self.locations, Grid):
