@@ -48,8 +48,8 @@ def add_table(parser: Adder) -> None:
     group = parser.add_argument_group("reading the table")
     group.add_argument(
         "--columns", type=columns, metavar="ROLE=NAME,...",
-        help="which column is which, of user, time, lat, lon; those not given are found by their usual names. Two columns for the "
-        "time in a text file: time=date+clock",
+        help="which column is which, of user, time, lat, lon; those not given are found by their usual names. Two columns for "
+        "the time in a text file: time=date+clock",
     )  # fmt: skip
     group.add_argument(
         "--names", type=names, metavar="NAME,...", help="names of the columns of a text file without a header line"

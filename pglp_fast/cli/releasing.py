@@ -249,7 +249,7 @@ def _alone(
     options: argparse.Namespace, table: Table, grid: Grid, mechanism: Mechanism, journal: Journal, count: Count
 ) -> Iterator[tuple[Batch, Added]]:
     """Each row by itself: the draw for a row is a function of the key and the row's number."""
-    allowed, spent, bare = _allowed(options), np.zeros(0, np.int64), mechanism.graph.degrees == 0
+    allowed, spent, bare = _allowed(options), np.zeros(0, np.int64), mechanism.graph.degrees() == 0
     for batch in table.batches():
         cells, status = _placed(batch, grid, options)
         inside = status[batch.at] == ALONE
@@ -319,7 +319,7 @@ def _steps(
     over = placed[steps.over]
     _over_budget(options, len(over), labels[user[over[0]]] if over.size else None)
     count.most = int(np.bincount(user[placed[steps.rows]]).max(initial=0)) if steps.rows.size else 0
-    count.open = int((graph.degrees == 0)[cell[placed[steps.rows]]].sum())
+    count.open = int((graph.degrees() == 0)[cell[placed[steps.rows]]].sum())
 
     drawn, flags = _release_traces(options, graph, model, journal, steps, cell[placed[steps.rows]], step_ms)
     released, all_flags = np.full(len(cell), -1, np.int32), np.zeros(len(cell), np.uint8)
@@ -394,7 +394,8 @@ def _tell(options: argparse.Namespace, out: Path, facts: dict[str, Any], count: 
     own = getattr(options, "own_traces", 0.0)
     document = {
         "output": str(out), "rows": rows, "released": done, "status": count.to_dict(), "malformed": count.malformed,
-        "releases_from_cells_without_an_edge": count.open, "largest_epsilon_of_a_user": spent, "model_fitted_on_these_traces": own, **facts,
+        "from_cells_without_an_edge": count.open, "largest_epsilon_of_a_user": spent,
+        "model_fitted_on_these_traces": own, **facts,
     }  # fmt: skip
     if options.mobility:
         document |= count.flags
