@@ -76,9 +76,9 @@ def add_mechanism(parser: Adder, *, optional: bool = False) -> None:
         "--epsilon", type=positive, required=not optional, metavar="E",
         help="e^E bounds the ratio of probabilities across an edge of the policy, for each release",
     )  # fmt: skip
-    group.add_argument("--policy", required=not optional, metavar="POLICY", help="what to protect; see below")
+    group.add_argument("--policy", required=not optional, metavar="POLICY", help="what to protect: see 'policies' above")
     group.add_argument("--labels", metavar="FILE", help="categories of places or cells, for --policy categories:K")
-    group.add_argument("--mechanism", choices=MECHANISMS, default="ppim", help="default: ppim")
+    group.add_argument("--mechanism", choices=MECHANISMS, default="ppim", help="how noise is drawn (default: ppim)")
     group.add_argument(
         "--calibration", choices=("component", "graph"), default="component",
         help="which edges shape the noise: those of the true cell's component, or all (default: component)",

@@ -67,6 +67,7 @@ def _run(options: argparse.Namespace) -> None:
     for name in wanted:
         if getattr(options, name) is None:
             raise InvalidParameter(f"plot {options.kind} needs {'TABLE' if name == 'table' else '--' + name}")
+    _refuse_unused(options)
     plt = plot.pyplot()
     with atomic(out, options.force) as path:
         ax, what = {"map": _map, "policy": _policy, "noise": _noise, "trace": _trace}[options.kind](options, plot)
@@ -75,6 +76,24 @@ def _run(options: argparse.Namespace) -> None:
         finally:
             plt.close(ax.figure)
     result(options.json, {"picture": str(out), "kind": options.kind, **what}, f"{out}: {options.kind}")
+
+
+_READING = ("columns", "names", "delimiter")
+_USED = {
+    "map": ("table", *_READING), "policy": ("policy", "labels"),
+    "noise": ("policy", "labels", "epsilon", "mechanism", "calibration", "remap", "at"),
+    "trace": ("table", "user", "steps", *_READING),
+}  # fmt: skip
+_DEFAULTS = {"mechanism": "ppim", "calibration": "component"}
+
+
+def _refuse_unused(options: argparse.Namespace) -> None:
+    from ..errors import InvalidParameter
+
+    for name in sorted({name for names in _USED.values() for name in names} - set(_USED[options.kind])):
+        if getattr(options, name) != _DEFAULTS.get(name):
+            what = "TABLE" if name == "table" else f"--{name}"
+            raise InvalidParameter(f"plot {options.kind} has no use for {what}: leave it out")
 
 
 def _map(options: argparse.Namespace, plot: Any) -> tuple[Any, dict[str, Any]]:

@@ -116,7 +116,7 @@ def release(options: argparse.Namespace) -> None:
                 passes = _alone(options, table, grid, how, journal, count)
             else:
                 passes = _steps(options, table, grid, graph, model, journal, count)
-            bar = None
+            bar = Bar("writing" if model else "releasing", "rows", always=options.progress)
             written = sum(1 for record in journal.done if "bytes" in record) if writer.position else 0
             rows = 0
             for number, (batch, added) in enumerate(passes):
@@ -125,10 +125,8 @@ def release(options: argparse.Namespace) -> None:
                     writer.write(batch, added)
                     journal.record(batch=number, bytes=writer.position)
                 rows += batch.rows
-                bar = bar or Bar("writing" if model else "releasing", "rows", always=options.progress)
                 bar.show(table.done, rows)
-            if bar:
-                bar.show(1.0, rows, last=True)
+            bar.show(1.0, rows, last=True)
         finally:
             writer.close()
         _sync(journal.part)
@@ -328,11 +326,18 @@ def _steps(
     all_status[placed] = np.where(steps.over, BUDGET, REPEAT)
     all_status[placed[steps.rows]] = STEP
     all_flags[placed[steps.rows]] = flags
+    return _rows_with(table, released, all_status, all_flags)
+
+
+def _rows_with(
+    table: Table, cells: NDArray[np.int32], status: NDArray[np.uint8], flags: NDArray[np.uint8]
+) -> Iterator[tuple[Batch, Added]]:
+    """The table once more, with what was released."""
     for batch in table.batches():
         some = slice(batch.first, batch.first + batch.rows)
-        if len(all_status[some]) != batch.rows:
-            raise InvalidTable(f"{options.table} changed while it was read: start again")
-        yield batch, Added(released[some], all_status[some], all_flags[some])
+        if len(status[some]) != batch.rows:
+            raise InvalidTable(f"{table.path} changed while it was read: start again")
+        yield batch, Added(cells[some], status[some], flags[some])
 
 
 def _release_traces(
