@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from ._kernels import colouring
 from .attacks import attack
 from .certify import certify
 from .domain import Domain
@@ -52,3 +53,4 @@ def warm_up() -> None:
         stream.domain(0)
         found = attack(releaser.run([[0, 1, -1]], evidence=True))
         found.posterior(0, 1), found.table()
+    colouring.greedy(mixed.indptr, mixed.indices, np.empty(36, np.int64))

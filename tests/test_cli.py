@@ -1,4 +1,4 @@
-"""The command line, the demo and the pictures, as a newcomer meets them."""
+"""The command line, the demo and the docs, as a newcomer meets them."""
 
 import re
 import subprocess
@@ -67,24 +67,6 @@ def test_the_city_is_the_same_every_time():
     assert (a.density[a.people(1000)] > 0).all()
 
 
-def test_pictures_take_an_ax_and_return_it():
-    plt = plot.pyplot()
-    g = pf.Grid(6, 6, cell_km=0.5)
-    G, C = pf.blocks(g, 3), pf.Domain(g, [0, 1, 8, 20, 35])
-    _, ax = plt.subplots()
-    assert plot.exposure(G, C, ax=ax) is ax
-    labels = {t.get_text() for t in ax.get_legend().get_texts()}
-    assert {"edge lost", "edge of $G^C$", "edge added", "excluded", "in the domain"} <= labels
-    assert plot.exposure(G, C, calibration="component").get_xlabel() == "east (km)"
-    assert plot.heat(g, np.arange(36.0), label="x").get_aspect() == 1
-    assert plot.releases(pf.PPIM(G, epsilon=1.0), 7, 20).get_legend_handles_labels()[1][0] == "released"
-    curves = plot.error_curves((0.5, 1.0), {("G", "P-LM"): (2.0, 1.0), ("G", "P-PIM"): (1.5, 0.9)})
-    assert curves.get_ylabel() == "mean error (km)"
-    plt.close("all")
-    with pytest.raises(pf.TooLarge, match="edges would be a blot"):
-        plot.exposure(pf.complete(pf.Grid(20, 20)), pf.Domain(pf.Grid(20, 20), [0]))
-
-
 def test_the_readme_speaks_of_what_is_there():
     """Its two commands, its links, and its Python, which runs."""
     text = (ROOT / "README.md").read_text()
@@ -95,12 +77,13 @@ def test_the_readme_speaks_of_what_is_there():
 
 
 @compiled
-@pytest.mark.parametrize("page", ["README.md", "docs/exposure.md", "docs/traces.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/exposure.md", "docs/plots.md", "docs/traces.md"])
 def test_the_examples_in_the_docs_run(page):
     blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
     assert blocks
+    names = {}  # a later block may go on with what an earlier one made
     for block in blocks:
-        exec(compile(block, page, "exec"), {})
+        exec(compile(block, page, "exec"), names)
     plot.pyplot().close("all")
 
 

@@ -1,0 +1,36 @@
+"""Pictures, with matplotlib (the ``plot`` extra). Every function takes an ``ax`` and returns it.
+
+Maps are in km, in the frame of ``locations.xy``, with equal aspect. Nothing is shown or saved here: that is the caller's to do.
+"""
+
+from .curves import adversary_curves, bars, error_curves, lines, over_time, privacy_utility
+from .exposures import exposure
+from .maps import heat, map_axes
+from .noises import noise, releases
+from .policies import MAX_OUTLINES, policy
+from .posteriors import posterior
+from .style import COLOURS, MARKERS, MAX_EDGES, new_axes, pyplot
+from .traces import trace
+
+__all__ = [
+    "COLOURS",
+    "MARKERS",
+    "MAX_EDGES",
+    "MAX_OUTLINES",
+    "adversary_curves",
+    "bars",
+    "error_curves",
+    "exposure",
+    "heat",
+    "lines",
+    "map_axes",
+    "new_axes",
+    "noise",
+    "over_time",
+    "policy",
+    "posterior",
+    "privacy_utility",
+    "pyplot",
+    "releases",
+    "trace",
+]
