@@ -42,7 +42,7 @@ def add(commands: Commands) -> None:
         help="what TABLE is (default: found; gowalla and foursquare must be told)",
     )  # fmt: skip
     parser.add_argument(
-        "--on-error", choices=("raise", "skip"), default="raise", help="a row that cannot be read: stop, or leave it out (default: raise)"
+        "--on-error", choices=("raise", "skip"), default="raise", help="a row that cannot be read: stop, or leave it out"
     )
     add_map(parser, from_table=True)
     add_table(parser)
@@ -61,7 +61,7 @@ def add(commands: Commands) -> None:
         "--window", metavar="FROM,TO", default="2001-01-01,2100-01-01", help="times outside are left out (default: %(default)s)"
     )
     model = parser.add_argument_group("model")
-    model.add_argument("--periods", type=count_from(1), default=1, metavar="N", help="matrices, one for each Nth of the day (default: 1)")
+    model.add_argument("--periods", type=count_from(1), default=1, metavar="N", help="matrices, one for each Nth of the day")
     model.add_argument(
         "--utc-offset", type=utc_offset, default=0, metavar="TIME", help="local time ahead of UTC, e.g. 9h, for --periods"
     )
@@ -73,7 +73,7 @@ def add(commands: Commands) -> None:
         "--smoothing", choices=("neighbours8",), help="make staying and the moves to the eight around possible everywhere"
     )
     model.add_argument("--pseudo-count", type=positive, metavar="X", help="how often smoothing counts each of them (default: 1)")
-    model.add_argument("--minimum-count", type=count_from(1), default=1, metavar="N", help="moves seen less often are dropped (default: 1)")
+    model.add_argument("--minimum-count", type=count_from(1), default=1, metavar="N", help="moves seen less often are dropped")
     add_json(parser)
     add_progress(parser)
     parser.set_defaults(run=_run)

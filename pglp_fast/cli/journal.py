@@ -31,7 +31,17 @@ class Journal:
 
     @classmethod
     def start(cls, out: Path, job: str, seed: int, overwrites: bool) -> "Journal":
-        """A new job; an earlier one must have been finished or cleared."""
+        """A new job; what an interrupted one left is removed."""
+        try:
+            stale = os.open(journal_of(out), os.O_RDWR)
+        except FileNotFoundError:
+            clear(journal_of(out))
+        else:
+            try:
+                _lock(stale, out)
+                clear(journal_of(out))
+            finally:
+                os.close(stale)
         handle = os.open(journal_of(out), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         _lock(handle, out)
         journal = cls(out, handle, seed, [])
@@ -120,5 +130,4 @@ def _lock(handle: int, out: Path) -> None:
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        os.close(handle)
         raise InvalidState(f"another process is releasing {out} right now: wait for it, or choose another output") from None

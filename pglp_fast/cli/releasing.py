@@ -20,7 +20,7 @@ from ..mobility import MobilityModel
 from ..policy import PolicyGraph
 from . import world
 from .fingerprint import Fingerprint, shared
-from .journal import Journal, clear, journal_of
+from .journal import Journal, journal_of
 from .paths import refuse_existing
 from .say import Bar, note, result
 from .steps import MAX_GAP, Steps, blocks, lay_out
@@ -79,6 +79,8 @@ def release(options: argparse.Namespace) -> None:
     if options.table is None:
         raise InvalidParameter("which table? Name it behind 'release', or as table in the --config file")
     out = Path(options.output)
+    if not out.name or out.is_dir():
+        raise InvalidParameter(f"{out} is a folder: name a file with -o")
     pending = journal_of(out).exists()
     if options.resume and not pending and out.exists():
         raise InvalidParameter(
@@ -190,11 +192,9 @@ def _facts(options: argparse.Namespace, grid: Grid, graph: PolicyGraph, model: M
 @contextmanager
 def _journal(out: Path, options: argparse.Namespace, job: str, seed: int) -> Iterator[Journal]:
     """A job that leaves nothing behind when it is done or fails, and can be resumed when it is interrupted."""
-    path = journal_of(out)
-    if options.resume and path.exists():
+    if options.resume and journal_of(out).exists():
         journal = Journal.resume(out, job)
     else:
-        clear(path)
         journal = Journal.start(out, job, seed, options.force)
     try:
         yield journal

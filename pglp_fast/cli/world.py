@@ -16,6 +16,7 @@ from ..locations import Grid
 from ..mechanisms import KRR, PLM, PPIM, GraphExponential, Mechanism, Optimal, PlanarLaplace, Remapped
 from ..mobility import MobilityModel
 from ..policy import PolicyGraph, blocks, categories, complete, neighbours8
+from ..projection import KM_PER_DEGREE
 from ..traces import TraceReleaser
 from ..tracks import Tracks, read_peopleflow_pois
 
@@ -57,13 +58,15 @@ class Box:
 
 def grid_of(bounds: tuple[float, float, float, float], cell_km: tuple[float, float]) -> Grid:
     south, north, west, east = bounds
-    grid = Grid.from_bounds(lat=(south, north), lon=(west, east), cell_km=cell_km)
-    if grid.size > _MOST_CELLS:
+    dx, dy = cell_km
+    wide = (east - west) * KM_PER_DEGREE * math.cos(math.radians((south + north) / 2)) / dx
+    high = (north - south) * KM_PER_DEGREE / dy
+    if wide * high > _MOST_CELLS:
         raise TooLarge(
-            f"lat {south:g}..{north:g}, lon {west:g}..{east:g} is {grid.rows:,} x {grid.cols:,} cells of {cell_km[0]:g} km: "
+            f"lat {south:g}..{north:g}, lon {west:g}..{east:g} is {high:,.0f} x {wide:,.0f} cells of {dx:g} km: "
             "give the box you mean with --bounds, or a larger --cell-km"
         )
-    return grid
+    return Grid.from_bounds(lat=(south, north), lon=(west, east), cell_km=cell_km)
 
 
 def given_grid(options: argparse.Namespace) -> Grid | None:
