@@ -3,6 +3,9 @@
 import csv
 import io
 import json
+import os
+import sys
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +18,13 @@ MAP = ["--bounds", ",".join(map(str, BOUNDS)), "--cell-km", "0.4"]
 
 def the_grid():
     return pf.Grid.from_bounds(lat=BOUNDS[:2], lon=BOUNDS[2:], cell_km=0.4)
+
+
+def real_process():
+    """(command, environment) of the command line in a process of its own, from the same tree as this one."""
+    tree = str(Path(pf.__file__).parent.parent)
+    paths = os.pathsep.join(p for p in (tree, os.environ.get("PYTHONPATH")) if p)
+    return [sys.executable, "-m", "pglp_fast.cli"], {**os.environ, "PYTHONPATH": paths}
 
 
 def run(*arguments, code=0):

@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import os
 import signal
 import stat
 import subprocess
@@ -14,7 +13,7 @@ import numpy as np
 import pytest
 
 import pglp_fast as pf
-from cli_tools import BOUNDS, MAP, answer, read, run, some_rows, the_grid, trips, write_csv
+from cli_tools import BOUNDS, MAP, answer, read, real_process, run, some_rows, the_grid, trips, write_csv
 from pglp_fast import cli
 from pglp_fast.cli import journal as journals
 from pglp_fast.cli import tables
@@ -312,8 +311,8 @@ def test_a_line_of_the_journal_that_was_cut_off_says_nothing(tmp_path, monkeypat
 def test_killed_midway_leaves_no_output_and_resumes_to_the_same(tmp_path):
     """kill -9 in a real process."""
     trips(tmp_path / "t.csv", 20_000, users=50)
-    job = [sys.executable, "-m", "pglp_fast.cli", "release", "t.csv", *PROMISE, *MAP, "--batch-rows", "50", "--seed", "4"]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
+    command, env = real_process()
+    job = [*command, "release", "t.csv", *PROMISE, *MAP, "--batch-rows", "50", "--seed", "4"]
     process = subprocess.Popen([*job, "-o", "o.csv"], env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     journal = journals.journal_of(tmp_path / "o.csv")
     deadline = time.monotonic() + 300
