@@ -232,13 +232,14 @@ def released_by_definition(rows, g, releaser_of, step_ms, max_gap):
     return out
 
 
-@pytest.mark.parametrize("periods", [1, 3])
+@pytest.mark.parametrize("periods", [1, pytest.param(3, marks=compiled)])
 def test_traces_are_released_as_the_library_would(tmp_path, capsys, periods):
     """In no order, with repeats, gaps and rows off the map. Would catch any row that gets another row's release."""
     walks(tmp_path / "history.csv", 30, 40, 3)
     more = [] if periods == 1 else ["--periods", 3, "--utc-offset", "9h"]
     model = fitted(*more)
-    trips(tmp_path / "t.csv", 120, users=6, inside=0.9)
+    n, users = (60, 3) if numba.config.DISABLE_JIT else (240, 9)
+    trips(tmp_path / "t.csv", n, users=users, inside=0.9)
     g = model.locations
     job = ["release", "t.csv", *PROMISE, "--mobility", "model.npz", "--seed", 11, "--max-gap", 2]
     said = answer(capsys, *job, "-o", "o.csv", "--batch-rows", 25)
@@ -254,7 +255,7 @@ def test_traces_are_released_as_the_library_would(tmp_path, capsys, periods):
         assert r["released_cell"] == ("" if cell is None else str(cell))
         assert r["released_surrogate"] == ("" if surrogate is None else str(surrogate).lower())
         assert (r["released_exposed"] == "") == (status != "step")
-    assert min(kinds.values()) > 5
+    assert min(kinds.values()) > 3
     assert said["status"] == kinds
     assert said["surrogate"] == sum(bool(e[2]) for e in expected)
     run(*job, "-o", "p.csv", "--batch-rows", 5000)
@@ -416,7 +417,7 @@ def _placed(path):
 # -- attack
 
 
-@pytest.mark.parametrize("periods", [1, 3])
+@pytest.mark.parametrize("periods", [1, pytest.param(3, marks=compiled)])
 def test_attack_says_what_the_library_says(tmp_path, capsys, periods):
     walks(tmp_path / "history.csv", 30, 40, 3)
     model = fitted(*([] if periods == 1 else ["--periods", 3, "--utc-offset", "9h"]))

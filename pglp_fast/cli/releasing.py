@@ -363,8 +363,6 @@ def _release_traces(
                 drawn[block.where] = np.frombuffer(file.read(4 * n), "<i4")
                 flags[block.where] = np.frombuffer(file.read(n), np.uint8)
             else:
-                if number == done:
-                    file.truncate(file.tell())
                 found = releaser.run(block.array(cells), users=block.traces, periods=block.periods)
                 at = (block.row, block.column)
                 drawn[block.where] = found.released[at]
