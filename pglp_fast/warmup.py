@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from ._kernels import colouring
+from ._kernels import colouring, lines
 from .attacks import attack
 from .certify import certify
 from .domain import Domain
@@ -53,4 +53,9 @@ def warm_up() -> None:
         stream.domain(0)
         found = attack(releaser.run([[0, 1, -1]], evidence=True))
         found.posterior(0, 1), found.table()
+    text, none = np.zeros(8, np.uint8), np.zeros(1, np.int64)
+    lines.count_fields(text, 0, 1, 44)
+    lines.join_lines(text, none, none + 2, 44, np.zeros(1, np.bool_), text, np.array([0, 1]), none, np.zeros(9, np.uint8))
+    words = np.zeros(1, np.uint64)
+    lines.add_hashes(none, words, words, words, words.copy(), none.copy())
     colouring.greedy(mixed.indptr, mixed.indices, np.empty(36, np.int64))

@@ -7,6 +7,7 @@ import shlex
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import matplotlib
 import numba
@@ -89,9 +90,29 @@ def test_the_examples_of_the_help_texts_run(tmp_path, name, stub_experiments, ca
         assert cli.main(shlex.split(command)) == 0, (command, capsys.readouterr().err)
 
 
+@compiled
+def test_the_page_on_the_command_line_shows_what_is_printed(tmp_path, capsys):
+    """Every command of docs/cli.md, in order, prints what the page says (and a note that it quotes)."""
+    page = (Path(__file__).parent.parent / "docs" / "cli.md").read_text()
+    blocks = re.findall(r"^```console\n(.*?)^```", page, re.M | re.S)
+    assert len(blocks) >= 4
+    for block in blocks:
+        for command, shown in re.findall(r"^\$ pglp-fast (.*)\n((?:(?!\$ ).*\n)*)", block, re.M):
+            capsys.readouterr()
+            assert cli.main(shlex.split(command)) == 0, command
+            out, err = capsys.readouterr()
+            notes = "".join(line for line in shown.splitlines(keepends=True) if line.startswith("note: "))
+            assert notes in err
+            assert out == shown.removeprefix(notes)
+    quoted = re.search(r"^```\n(user,.*?)^```", page, re.M | re.S)[1]
+    assert (tmp_path / "private.csv").read_text().startswith(quoted)
+    (tmp_path / "job.toml").write_text(re.search(r"^```toml\n(.*?)^```", page, re.M | re.S)[1])
+    run("release", "--config", "job.toml", "--force")
+
+
 def test_the_help_of_release_states_the_defaults():
     text = subcommands()["release"].format_help()
-    assert f"(default: {releasing.MAX_GAP})" in text and "(default: 131072)" in text
+    assert f"(default: {releasing.MAX_MISSING})" in text and "(default: 131072)" in text
     for status in releasing.STATUSES:
         assert re.search(rf"\b{status}\b", text)
 

@@ -241,7 +241,7 @@ def test_traces_are_released_as_the_library_would(tmp_path, capsys, periods):
     n, users = (60, 3) if numba.config.DISABLE_JIT else (240, 9)
     trips(tmp_path / "t.csv", n, users=users, inside=0.9)
     g = model.locations
-    job = ["release", "t.csv", *PROMISE, "--mobility", "model.npz", "--seed", 11, "--max-gap", 2]
+    job = ["release", "t.csv", *PROMISE, "--mobility", "model.npz", "--seed", 11, "--max-missing", 2]
     said = answer(capsys, *job, "-o", "o.csv", "--batch-rows", 25)
     rows = read(tmp_path / "o.csv")
     assert [r["note"] for r in rows] == [r["note"] for r in read(tmp_path / "t.csv")]

@@ -503,7 +503,7 @@ BAD = [
     ("t.csv -o o.csv PROMISE --labels x MAP", "--labels is for --policy categories:K, not for blocks:3"),
     ("t.csv -o o.csv --epsilon 1 --policy edges:no.csv MAP", "no.csv: No such file or directory"),
     ("t.csv -o o.csv PROMISE MAP --delta 0.1", "--delta is for users who move: give --mobility MODEL"),
-    ("t.csv -o o.csv PROMISE MAP --max-gap 3", "--max-gap is for users who move"),
+    ("t.csv -o o.csv PROMISE MAP --max-missing 3", "--max-missing is for users who move"),
     ("t.csv -o o.csv PROMISE MAP --mechanism pim", "--mechanism pim is for --policy complete: use ppim for others"),
     ("t.csv -o o.csv PROMISE MAP --mechanism krr --calibration graph", "knows --calibration component only"),
     ("t.csv -o o.csv PROMISE MAP --columns user=who", "t.csv: no column 'who' for the user among 'note', 'user'"),

@@ -95,7 +95,7 @@ def _run(options: argparse.Namespace) -> None:
     from ..errors import InvalidTable
     from . import world
     from .say import note, result
-    from .steps import MAX_GAP, lay_out
+    from .steps import MAX_MISSING, lay_out
     from .tables import open_table
 
     model = world.open_model(options.mobility)
@@ -109,7 +109,7 @@ def _run(options: argparse.Namespace) -> None:
             f"{options.table} {how} (no column {options.prefix}surrogate): release it with --mobility to attack it"
         )
     user, ms, cell, truth = read_released(options, grid)
-    steps = lay_out(user, ms, step_ms, MAX_GAP if options.max_gap is None else options.max_gap)
+    steps = lay_out(user, ms, step_ms, MAX_MISSING if options.max_missing is None else options.max_missing)
     count = len(steps.lengths)
     chosen = np.unique(np.linspace(0, count - 1, min(options.traces, count)).astype(np.int64))
     # a trace ends at the last column; with periods, at the last column of its time of day

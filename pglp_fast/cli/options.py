@@ -100,8 +100,8 @@ def add_mobility(parser: Adder, *, required: bool = False) -> None:
     )
     group.add_argument("--step", type=duration, metavar="TIME", help="duration of a step (default: the model's)")
     group.add_argument(
-        "--max-gap", type=count_from(0), metavar="N",
-        help="at most N missing steps are bridged; after a longer silence the belief starts again (default: 12)",
+        "--max-missing", type=count_from(0), metavar="N",
+        help="at most N missing steps in a row are bridged; after more the belief starts again (default: 12)",
     )  # fmt: skip
 
 

@@ -37,7 +37,7 @@ about an adversary who knows how people move and sees many rows of one user: eps
 With --mobility the rows of a user, in the order of time, are steps of a trace, counted in the model's duration:
   - the first row of a user in a step is released; further rows in the same step repeat that release;
   - steps without a row in between are missing: the adversary's belief moves on, nothing is released or spent;
-  - after more than --max-gap missing steps the belief starts again from the model's stationary distribution. That
+  - after more than --max-missing missing steps the belief starts again from the model's stationary distribution. That
     never rules out a cell that the steps in between would have allowed.
 The model must be public knowledge: one that was fitted on the very traces that are released is not.
 

@@ -23,7 +23,7 @@ from .fingerprint import Fingerprint, shared
 from .journal import Journal, journal_of
 from .paths import refuse_existing
 from .say import Bar, note, result
-from .steps import MAX_GAP, Steps, blocks, lay_out
+from .steps import MAX_MISSING, Steps, blocks, lay_out
 from .tables import (
     ALONE,
     BUDGET,
@@ -161,7 +161,7 @@ def _grid(options: argparse.Namespace, table: Table, model: MobilityModel | None
 def _job(options: argparse.Namespace, grid: Grid) -> str:
     """Digest of everything that the output depends on but the key: a resumed job must have the same."""
     kept = (
-        "epsilon", "policy", "mechanism", "calibration", "remap", "delta", "repair", "likelihood", "step", "max_gap", "budget",
+        "epsilon", "policy", "mechanism", "calibration", "remap", "delta", "repair", "likelihood", "step", "max_missing", "budget",
         "on_error", "seed", "columns", "names", "delimiter", "timezone", "drop_true", "prefix", "batch_rows",
     )  # fmt: skip
     said = {name: getattr(options, name) for name in kept}
@@ -311,7 +311,7 @@ def _steps(
     user, ms, cell, all_status = (np.concatenate([first, *column]) for first, column in zip(empty, zip(*parts) or ((),) * 4))
     del parts
     placed = np.flatnonzero(cell >= 0)
-    gap = MAX_GAP if options.max_gap is None else options.max_gap
+    gap = MAX_MISSING if options.max_missing is None else options.max_missing
     step_ms = world.step_of(options, model)
     steps = lay_out(user[placed], ms[placed], step_ms, gap, _allowed(options))
     over = placed[steps.over]

@@ -2,7 +2,7 @@
 
 Steps are counted from 1970-01-01 UTC in the model's duration. The first row of a user in a step is released; further rows in
 the same step repeat that release, which costs nothing and tells nothing new. Steps without a row in between are missing: the
-adversary's belief moves on, nothing is released. After more than ``max_gap`` of them the belief starts again from the prior,
+adversary's belief moves on, nothing is released. After more than ``max_missing`` of them the belief starts again from the prior,
 which rules out nothing that the steps in between would have allowed.
 """
 
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .world import DAY_MS
 
 Ints = NDArray[np.int64]
-MAX_GAP = 12
+MAX_MISSING = 12
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Steps:
     user: Ints
 
 
-def lay_out(user: NDArray[np.int32], ms: Ints, step_ms: int, max_gap: int, allowed: int | None = None) -> Steps:
+def lay_out(user: NDArray[np.int32], ms: Ints, step_ms: int, max_missing: int, allowed: int | None = None) -> Steps:
     """Traces of rows that all have a user, a time and a cell; each user may release ``allowed`` times."""
     n = len(user)
     order = np.lexsort((ms, user))  # stable: rows of one moment in the order of the table
@@ -64,7 +64,7 @@ def lay_out(user: NDArray[np.int32], ms: Ints, step_ms: int, max_gap: int, allow
     over = follows < 0
     rows, who, step = order[lead_at][kept], who[kept], step[kept]
     fresh = np.ones(len(rows), np.bool_)
-    fresh[1:] = (who[1:] != who[:-1]) | (step[1:] - step[:-1] - 1 > max_gap)
+    fresh[1:] = (who[1:] != who[:-1]) | (step[1:] - step[:-1] - 1 > max_missing)
     begin = np.flatnonzero(fresh)
     end = np.append(begin[1:], len(rows)) - 1 if begin.size else begin
     trace = np.cumsum(fresh) - 1

@@ -293,7 +293,7 @@ def make_releaser(options: argparse.Namespace, graph: PolicyGraph, model: Mobili
 
 def only_with_mobility(options: argparse.Namespace) -> None:
     """Options that mean nothing for rows released one by one are refused, not ignored."""
-    for name in ("delta", "repair", "likelihood", "step", "max_gap"):
+    for name in ("delta", "repair", "likelihood", "step", "max_missing"):
         if getattr(options, name) is not None:
             raise InvalidParameter(f"--{name.replace('_', '-')} is for users who move: give --mobility MODEL, or leave it out")
 
