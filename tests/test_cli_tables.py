@@ -464,6 +464,9 @@ def test_a_cell_has_the_category_of_most_of_its_places(tmp_path, capsys):
     labels, names = read_labels("p.csv", g)
     assert [names[k] for k in labels[:2]] == ["home", "work"]
     assert (labels[2:] == -1).all()
+    (tmp_path / "p.csv.gz").write_bytes(gzip.compress((tmp_path / "p.csv").read_bytes().replace(b"zoo", b"caf\xe9")))
+    zipped, latin = read_labels("p.csv.gz", g)  # and not in UTF-8
+    assert [latin[k] for k in zipped[:2]] == ["home", "work"] and (zipped[2:] == -1).all()
     (tmp_path / "far.csv").write_text("lat,lon,category\n1,1,zoo\n")
     run("certify", "--epsilon", 1, "--policy", "categories:3", "--labels", "far.csv", *MAP, code=2)
     assert "far.csv has no place on the map" in capsys.readouterr().err

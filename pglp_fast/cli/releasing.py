@@ -161,8 +161,8 @@ def _grid(options: argparse.Namespace, table: Table, model: MobilityModel | None
 def _job(options: argparse.Namespace, grid: Grid) -> str:
     """Digest of everything that the output depends on but the key: a resumed job must have the same."""
     kept = (
-        "epsilon", "policy", "mechanism", "calibration", "remap", "delta", "repair", "likelihood", "step", "max_missing", "budget",
-        "on_error", "seed", "columns", "names", "delimiter", "timezone", "drop_true", "prefix", "batch_rows",
+        "epsilon", "policy", "mechanism", "calibration", "remap", "delta", "repair", "likelihood", "step", "max_missing",
+        "budget", "on_error", "seed", "columns", "names", "delimiter", "timezone", "drop_true", "prefix", "batch_rows",
     )  # fmt: skip
     said = {name: getattr(options, name) for name in kept}
     files = [options.table, options.mobility, options.labels]

@@ -2,6 +2,7 @@
 
 import argparse
 import csv
+import gzip
 import hashlib
 import math
 import os
@@ -203,9 +204,14 @@ def _edges_of(path: str, grid: Grid) -> PolicyGraph:
 
 
 def _text_rows(path: str) -> list[tuple[int, list[str]]]:
-    """(line, fields) of a small text table; empty lines are passed over."""
-    with open(path, encoding="utf-8-sig", newline="") as file:
-        text = file.read()
+    """(line, fields) of a small text table, zipped or not; empty lines are passed over."""
+    raw = Path(path).read_bytes()
+    if raw.startswith(b"\x1f\x8b"):
+        raw = gzip.decompress(raw)
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = raw.decode("latin-1")
     head = text.split("\n", 1)[0]
     reader = csv.reader(text.splitlines(), delimiter=max(",\t;|", key=head.count))
     return [(reader.line_num, [field.strip() for field in row]) for row in reader if row]
