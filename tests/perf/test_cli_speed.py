@@ -1,4 +1,4 @@
-"""The command line against the simplest program that copies a table; and memory against the size of a table."""
+"""The command line against a script that does the same; and memory against the size of a table."""
 
 import contextlib
 import io
@@ -22,19 +22,23 @@ def quiet(*arguments):
         assert cli.main([str(a) for a in arguments]) == 0
 
 
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_a_table_is_released_faster_than_pandas_copies_it(ratio, tmp_path, kind):
+@pytest.mark.parametrize(("kind", "most"), [("csv", 0.6), ("parquet", 1.5)])
+def test_a_table_is_released_no_slower_than_by_a_script_with_pandas(ratio, tmp_path, kind, most):
+    """The script holds the whole table in memory: read, locate, release, add columns, write. Parquet is pyarrow's work in both,
+    and the command reads it in batches, twice side by side."""
     pandas = pytest.importorskip("pandas")
     table, out, copy = (tmp_path / f"{name}.{kind}" for name in ("t", "o", "c"))
     quiet("simulate", "-o", table, "--users", 3000, "--steps", 100)
 
-    def theirs():
-        if kind == "csv":
-            pandas.read_csv(table).to_csv(copy, index=False)
-        else:
-            pandas.read_parquet(table).to_parquet(copy)
+    def script():
+        frame = pandas.read_csv(table) if kind == "csv" else pandas.read_parquet(table)
+        grid = pf.Grid.from_bounds(lat=(35.68, 35.83), lon=(139.60, 139.78), cell_km=0.34)
+        cells = pf.PPIM(pf.blocks(grid, 3), epsilon=1.0).release(grid.locate(frame["lat"].to_numpy(), frame["lon"].to_numpy()))
+        frame[["released_lat", "released_lon"]] = grid.latlon(cells)
+        frame["released_cell"], frame["released_status"] = cells, "alone"
+        frame.to_csv(copy, index=False) if kind == "csv" else frame.to_parquet(copy)
 
-    assert ratio(lambda: quiet("release", table, "-o", out, *HOW), theirs, rounds=1) < (0.6 if kind == "csv" else 3.0)
+    assert ratio(lambda: quiet("release", table, "-o", out, *HOW), script, rounds=2) < most
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
