@@ -81,7 +81,7 @@ class Table(ABC):
                 rows = tracks.report.rows
                 payload, numbers = raw.send(rows)
                 assert tracks.number is not None
-                at = np.searchsorted(numbers, tracks.number)
+                at = np.arange(rows) if len(tracks) == rows else np.searchsorted(numbers, tracks.number)
                 yield Batch(first, rows, tracks, at, payload, tracks.report.malformed)
                 first += rows
         finally:
@@ -430,9 +430,9 @@ class ParquetWriter(Writer):
 
         table = batch.raw.drop_columns(self._dropped) if self._dropped else batch.raw
         none = added.cells < 0
-        place = self._grid.latlon(np.where(none, 0, added.cells))
-        place[none] = np.nan
-        new = [pa.array(place[:, k].copy(), mask=none) for k in (0, 1)]
+        distinct, which = np.unique(np.where(none, 0, added.cells), return_inverse=True)
+        place = self._grid.latlon(distinct).T[:, which.reshape(-1)]
+        new = [pa.array(axis, mask=none) for axis in place]
         new.append(pa.array(added.cells, mask=none))
         new.append(pa.DictionaryArray.from_arrays(pa.array(added.status.astype(np.int8)), self._status))
         if self._flagged:
