@@ -134,6 +134,20 @@ class Grid(Locations):
         grid.projection = box
         return grid
 
+    def to_dict(self) -> dict[str, Any]:
+        """All there is to say about the grid in plain numbers, for JSON; ``Grid.from_dict`` gives the same grid back."""
+        place = None if self.projection is None else [self.projection.lat0, self.projection.lon0, self.projection.mid_lat]
+        return {"rows": self.rows, "cols": self.cols, "cell_km": list(self.scale), "projection": place}
+
+    @classmethod
+    def from_dict(cls, facts: dict[str, Any]) -> "Grid":
+        """The grid that ``to_dict`` told of."""
+        dx, dy = facts["cell_km"]
+        grid = cls(facts["rows"], facts["cols"], cell_km=(dx, dy))
+        if facts["projection"] is not None:
+            grid.projection = Equirectangular(*facts["projection"])
+        return grid
+
     def __repr__(self) -> str:
         dx, dy = self.scale
         return f"Grid({self.rows}, {self.cols}, cell_km={dx if dx == dy else (dx, dy)})"

@@ -2,7 +2,8 @@
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,13 @@ class MobilityModel:
         The entries that are there, and not zero, are the moves that exist: the adversary's domain is built from those,
         never from how small they are.
     unseen : what a row without any entry means: "error", or "stay" (the user stays there)
+
+    Attributes
+    ----------
+    notes : what ``save`` was told to keep beside the model, empty otherwise
     """
+
+    notes: Mapping[str, Any] = MappingProxyType({})
 
     def __init__(self, locations: Locations, transitions: Any, *, unseen: str = "error"):
         check.choice(unseen, "unseen", ("error", "stay"))
@@ -193,16 +200,31 @@ class MobilityModel:
 
     # -- keeping
 
-    def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the model to one file, atomically."""
+    def save(self, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:
+        """Write the model to one file, atomically; a Grid goes with it. ``notes``: anything JSON takes, kept as ``.notes``."""
         arrays = {f"{name}{k}": getattr(c, name) for k, c in enumerate(self.chains) for name in c._fields}
         facts = {"periods": self.periods, "locations": self.locations.size, "map": _map_digest(self.locations)}
-        write_arrays(path, _KIND, arrays, facts)
+        if isinstance(self.locations, Grid):
+            facts["grid"] = self.locations.to_dict()
+        write_arrays(path, _KIND, arrays, {**facts, "notes": dict(self.notes if notes is None else notes)})
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> "MobilityModel":
+        """Read a model together with the Grid it was saved over."""
+        arrays, facts = read_arrays(path, _KIND)
+        if "grid" not in facts:
+            raise InvalidTransition(f"{os.fspath(path)} does not hold its map: give it to MobilityModel.load(locations, path)")
+        return cls._read(Grid.from_dict(facts["grid"]), path, arrays, facts)
 
     @classmethod
     def load(cls, locations: Locations, path: str | os.PathLike[str]) -> "MobilityModel":
         """Read a model that was saved over the same map."""
-        arrays, facts = read_arrays(path, _KIND)
+        return cls._read(locations, path, *read_arrays(path, _KIND))
+
+    @classmethod
+    def _read(
+        cls, locations: Locations, path: str | os.PathLike[str], arrays: dict[str, NDArray[Any]], facts: dict[str, Any]
+    ) -> "MobilityModel":
         if facts["locations"] != locations.size:
             raise InvalidTransition(
                 f"{os.fspath(path)} is a model of {facts['locations']} locations, the map has {locations.size}"
@@ -212,6 +234,7 @@ class MobilityModel:
         model = cls.__new__(cls)
         model.locations = locations
         model.chains = [hmm.Chain(*(arrays[f"{name}{k}"] for name in hmm.Chain._fields)) for k in range(facts["periods"])]
+        model.notes = facts.get("notes", {})
         return model
 
     def __repr__(self) -> str:

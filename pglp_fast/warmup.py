@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ._kernels import colouring
+from ._kernels import colouring, lines
 from ._kernels.fields import epochs
 from .attacks import attack
 from .certify import certify
@@ -73,3 +73,8 @@ def _warm_up_tables() -> None:
         read_geolife(folder)
         read_table(table).clean(grid, max_speed_kmh=1000).resample(grid, "1h")
     epochs(times, times, np.zeros(1, np.uint8))
+    text, none = np.zeros(8, np.uint8), np.zeros(1, np.int64)
+    lines.count_fields(text, 0, 1, 44)
+    lines.join_lines(text, none, none + 2, 44, np.zeros(1, np.bool_), text, np.array([0, 1]), none, np.zeros(9, np.uint8))
+    words = np.zeros(1, np.uint64)
+    lines.add_hashes(none, words, words, words, words.copy(), none.copy())

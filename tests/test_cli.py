@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import pglp_fast as pf
+from cli_tools import real_process
 from pglp_fast import cli, plot, synthetic
 
 matplotlib.use("Agg")
@@ -38,17 +39,39 @@ def test_demo_prints_a_table_and_draws_a_picture(tmp_path, capsys):
     assert png_size(tmp_path / "demo.png")[0] > 1000
 
 
-def test_errors_are_one_line(capsys):
-    assert cli.main(["demo", "--seed", "-1", "--people", "10"]) == 1
-    assert capsys.readouterr().err == "pglp-fast: rng must be an integer at least 0, got -1\n"
+def test_errors_are_one_line_and_exit_with_2(capsys):
+    assert cli.main(["release", "nowhere.csv", "-o", "out.csv", "--epsilon", "1", "--policy", "blocks:3", "--cell-km", "1"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err) == ("", "pglp-fast: nowhere.csv is not there\n")
+    assert cli.main(["demo", "--seed", "-1"]) == 2
+    assert "argument --seed: must be at least 0, got -1" in capsys.readouterr().err
+
+
+def test_help_and_errors_of_usage_import_no_numba():
+    """Would catch an import of the engine at the top of any module that the parser needs."""
+    code = "import sys; from pglp_fast.cli import main; print(main(sys.argv[1:])); "
+    code += "print('numba' in sys.modules, 'numpy' in sys.modules)"
+    for arguments in (["--help"], ["release", "--help"], ["plot", "--help"], ["nothing"], ["release", "t.csv"]):
+        run = subprocess.run(
+            [sys.executable, "-c", code, *arguments], env=real_process()[1], capture_output=True, text=True, check=True
+        )
+        assert run.stdout.endswith("False False\n"), arguments
+
+
+def test_certify_is_the_function_whoever_imports_the_module_first():
+    """The package has a module and a function of that name; would catch the module hiding the function."""
+    code = "import pglp_fast.certify, pglp_fast as pf; from pglp_fast import certify; "
+    code += "print(callable(pf.certify), certify is pf.certify)"
+    run = subprocess.run([sys.executable, "-c", code], env=real_process()[1], capture_output=True, text=True, check=True)
+    assert run.stdout == "True True\n"
 
 
 def test_help_and_version_come_without_compiling():
-    run = [sys.executable, "-m", "pglp_fast.cli"]
-    help_text = subprocess.run([*run, "--help"], capture_output=True, text=True, check=True).stdout
+    run, env = real_process()
+    help_text = subprocess.run([*run, "--help"], env=env, capture_output=True, text=True, check=True).stdout
     assert "demo" in help_text
     assert "warmup" in help_text
-    version = subprocess.run([*run, "--version"], capture_output=True, text=True, check=True).stdout
+    version = subprocess.run([*run, "--version"], env=env, capture_output=True, text=True, check=True).stdout
     assert version == f"pglp-fast {pf.__version__}\n"
 
 

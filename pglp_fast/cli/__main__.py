@@ -1,0 +1,7 @@
+"""``python -m pglp_fast.cli``."""
+
+import sys
+
+from . import main
+
+sys.exit(main())
