@@ -12,7 +12,7 @@ import pytest
 
 import pglp_fast as pf
 from cli_tools import real_process
-from pglp_fast import cli, plot, synthetic
+from pglp_fast import cli, synthetic
 
 matplotlib.use("Agg")
 ROOT = Path(__file__).parent.parent
@@ -97,17 +97,6 @@ def test_the_readme_speaks_of_what_is_there():
     assert re.search(r'^pip install -e "\.\[test\]" && pytest$', text, re.M)
     for link in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (ROOT / link).exists(), link
-
-
-@compiled
-@pytest.mark.parametrize("page", ["README.md", "docs/exposure.md", "docs/plots.md", "docs/traces.md"])
-def test_the_examples_in_the_docs_run(page):
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
-    assert blocks
-    names = {}  # a later block may go on with what an earlier one made
-    for block in blocks:
-        exec(compile(block, page, "exec"), names)
-    plot.pyplot().close("all")
 
 
 def test_everything_in_all_is_there():

@@ -6,7 +6,6 @@ import re
 import shlex
 import subprocess
 import sys
-import types
 from pathlib import Path
 
 import matplotlib
@@ -36,26 +35,9 @@ def subcommands():
     return found.choices
 
 
-@pytest.fixture
-def stub_experiments(monkeypatch):
-    """Stands in for the experiments, and remembers what it was asked for."""
-    module, calls = types.ModuleType("pglp_fast.experiments"), []
-
-    def run_one(name, **options):
-        if name == "nothing":
-            raise pf.InvalidParameter("no experiment 'nothing'")
-        calls.append((name, options))
-        print("chatter")
-        return {"rows": np.int64(3), "bad": float("nan")}
-
-    module.run = run_one
-    monkeypatch.setitem(sys.modules, "pglp_fast.experiments", module)
-    return calls
-
-
 def test_every_option_is_explained_and_every_command_has_examples():
     names = set(subcommands())
-    assert names == {"demo", "simulate", "fit", "release", "certify", "attack", "plot", "experiment", "warmup"}
+    assert names == {"demo", "simulate", "fit", "release", "certify", "attack", "plot", "report", "experiment", "warmup"}
     for name, parser in subcommands().items():
         text = parser.format_help()
         assert f"examples:\n  pglp-fast {name}" in text or "examples:\n  pglp-fast simulate" in text, name
@@ -78,8 +60,10 @@ def examples(text):
 
 
 @compiled
-@pytest.mark.parametrize("name", ["", "demo", "simulate", "fit", "release", "certify", "attack", "plot", "experiment", "warmup"])
-def test_the_examples_of_the_help_texts_run(tmp_path, name, stub_experiments, capsys):
+@pytest.mark.parametrize(
+    "name", ["", "demo", "simulate", "fit", "release", "certify", "attack", "plot", "report", "experiment", "warmup"]
+)
+def test_the_examples_of_the_help_texts_run(tmp_path, name, capsys):
     """As they stand there, one after the other in one folder."""
     text = subcommands()[name].format_help() if name else make_parser().format_help()
     files, commands = examples(text)
@@ -261,16 +245,22 @@ def test_pictures_that_cannot_be_drawn(tmp_path, capsys, arguments, message):
 # -- experiment, demo, warmup
 
 
-def test_experiments_are_called_with_what_was_typed(stub_experiments, capsys):
-    said = answer(capsys, "experiment", "fig5", "--out", "res", "--data", "d", "--repetitions", 7, "--seed", 3, "--quick")
-    assert said == {"experiment": "fig5", "out": "res", "result": {"rows": 3, "bad": None}}
-    options = {"out": "res", "data": "d", "repetitions": 7, "seed": 3, "quick": True, "progress": True}
-    assert stub_experiments == [("fig5", options)]
-    run("experiment", "all", "--no-progress")
-    assert "all: results are in pglp-experiments" in capsys.readouterr().out
-    assert stub_experiments[1][1]["progress"] is False
+@compiled
+def test_experiments(capsys, tmp_path):
+    """The real ones, quickly: files, claims in words and as JSON, and names that do not exist."""
+    said = answer(capsys, "experiment", "policies", "--out", tmp_path / "res", "--quick", "--seed", 3)
+    assert {claim["verdict"] for claim in said["claims"]} <= {"supported", "not supported", "undecided"}
+    assert {"claim": "E_r = 0 for G_k25", "experiment": "policies", "verdict": "supported"} in said["claims"]
+    assert (tmp_path / "res" / "policies" / "results.csv").exists()
+    assert (tmp_path / "res" / "policies" / "findings.md").exists()
+    run("experiment", "policies", "--out", tmp_path / "res", "--quick", "--no-progress")
+    printed = capsys.readouterr()
+    assert "supported" in printed.out
+    assert "numbers, figures and findings are in" in printed.out
     run("experiment", "nothing", code=2)
-    assert capsys.readouterr().err == "pglp-fast: no experiment 'nothing'\n"
+    assert "invalid choice: 'nothing'" in capsys.readouterr().err
+    run("experiment", "policies", "--quick", "--data", tmp_path, code=2)
+    assert "runs on a small made-up city" in capsys.readouterr().err
 
 
 @compiled

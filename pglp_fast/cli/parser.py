@@ -5,10 +5,10 @@ import re
 from collections.abc import Sequence
 
 from .._version import __version__
-from . import attack, certify, demo, experiment, fit, plot, release, simulate, warmup
+from . import attack, certify, demo, experiment, fit, plot, release, report, simulate, warmup
 from .config import with_config
 
-_COMMANDS = (demo, simulate, fit, release, certify, attack, plot, experiment, warmup)
+_COMMANDS = (demo, simulate, fit, release, certify, attack, report, plot, experiment, warmup)
 _EXAMPLES = """\
 examples:
   pglp-fast demo

@@ -147,18 +147,13 @@ def _trace(options: argparse.Namespace, plot: Any) -> tuple[Any, dict[str, Any]]
     import numpy as np
 
     from ..errors import InvalidTable
-    from ..tracks import iter_table
-    from .attack import read_released
-    from .world import need_grid, reading
+    from .released import read_rows
+    from .world import need_grid
 
     grid = need_grid(options)
-    user, ms, cell, truth = read_released(options, grid)
+    user, ms, cell, truth, labels = read_rows(options, grid)
     if truth is None:
         raise InvalidTable(f"{options.table} has no true places: plot trace needs a table released without --drop-true")
-    labels: list[str] = []
-    columns = {**(options.columns or {}), "lat": f"{options.prefix}lat", "lon": f"{options.prefix}lon"}
-    for tracks in iter_table(options.table, on_error="skip", **{**reading(options), "columns": columns}):
-        labels = [str(label) for label in tracks.users.tolist()]
     who = labels[user[0]] if options.user is None else options.user
     if who not in labels or not (user == labels.index(who)).any():
         raise InvalidTable(f"{options.table} has no released row of user {who!r}; it has e.g. {labels[user[0]]!r}")

@@ -1,0 +1,96 @@
+"""``pglp-fast report``: from a released table to one HTML file."""
+
+import json
+
+import numba
+import pytest
+
+from pglp_fast.cli import main
+
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="large input")
+BOX = ["--bounds", "35.68,35.82,139.60,139.77", "--cell-km", "0.34"]
+PROMISE = ["--epsilon", "1", "--policy", "blocks:3"]
+
+
+@pytest.fixture(scope="module")
+def tables(tmp_path_factory):
+    """Trips released against a model, and one by one."""
+    folder = tmp_path_factory.mktemp("tables")
+    history, trips, model, private, alone = (str(folder / n) for n in ("h.csv", "t.csv", "m.npz", "private.csv", "alone.csv"))
+    assert main(["simulate", "-o", history, "--users", "60", "--seed", "1"]) == 0
+    assert main(["simulate", "-o", trips, "--users", "8", "--seed", "2"]) == 0
+    assert main(["fit", history, "-o", model, "--cell-km", "0.34"]) == 0
+    assert main(["release", trips, "-o", private, *PROMISE, "--mobility", model, "--seed", "3"]) == 0
+    assert main(["release", trips, "-o", alone, *PROMISE, *BOX, "--seed", "3"]) == 0
+    return {"model": model, "private": private, "alone": alone, "trips": trips}
+
+
+def test_traces(tables, tmp_path, capsys):
+    out = tmp_path / "r.html"
+    how = [
+        "report",
+        tables["private"],
+        "-o",
+        str(out),
+        *PROMISE,
+        "--mobility",
+        tables["model"],
+        "--title",
+        "A <b>day</b>",
+        "--users",
+        "3",
+    ]
+    assert main([*how, "--json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["report"] == str(out)
+    assert said["rows"] > 100
+    assert said["truth"] is False
+    text = out.read_text()
+    assert "A &lt;b&gt;day&lt;/b&gt;" in text
+    assert "<b>day</b>" not in text
+    assert "Keep this file private" not in text
+    assert main(how) == 2
+    assert "--force overwrites it" in capsys.readouterr().err
+    assert main([*how, "--force", "--with-truth"]) == 0
+    assert "Keep this file private" in out.read_text()
+    assert out.stat().st_mode & 0o077 == 0
+
+
+def test_one_by_one(tables, tmp_path, capsys):
+    shared, private = tmp_path / "shared.html", tmp_path / "private.html"
+    how = ["report", tables["alone"], *PROMISE, *BOX]
+    assert main([*how, "-o", str(shared)]) == 0
+    assert "releases" in capsys.readouterr().out
+    assert "Keep this file private" not in shared.read_text()
+    assert main([*how, "-o", str(private), "--with-truth"]) == 0
+    assert "Keep this file private" in private.read_text()
+
+
+@pytest.mark.parametrize(
+    ("table", "options", "message"),
+    [
+        ("alone", ["--mobility", "MODEL"], "was released one by one (no column released_surrogate): release it with --mobility"),
+        ("trips", BOX, "no column 'released_lat' for the lat among 'user', 'time', 'lat', 'lon', 'place'"),
+        ("alone", [*BOX, "--delta", "0.1"], "--delta is for users who move"),
+        ("alone", [], "which map?"),
+    ],
+)
+def test_errors(tables, tmp_path, capsys, table, options, message):
+    out = tmp_path / "r.html"
+    options = [tables["model"] if o == "MODEL" else o for o in options]
+    assert main(["report", tables[table], "-o", str(out), *PROMISE, *options]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_report_is_named_html(tables, tmp_path, capsys):
+    assert main(["report", tables["alone"], "-o", str(tmp_path / "r.pdf"), *PROMISE, *BOX]) == 2
+    assert "name the report .html" in capsys.readouterr().err
+
+
+def test_no_truth_to_put_in(tables, tmp_path, capsys):
+    dropped, out = str(tmp_path / "d.csv"), str(tmp_path / "r.html")
+    assert main(["release", tables["trips"], "-o", dropped, *PROMISE, *BOX, "--drop-true"]) == 0
+    assert main(["report", dropped, "-o", out, *PROMISE, *BOX, "--with-truth"]) == 2
+    assert "has no true places, for --with-truth" in capsys.readouterr().err
+    assert main(["report", dropped, "-o", out, *PROMISE, *BOX]) == 0
