@@ -69,7 +69,7 @@ def test_one_by_one(tables, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("table", "options", "message"),
     [
-        ("alone", ["--mobility", "MODEL"], "was released one by one (no column released_surrogate): release it with --mobility"),
+        ("alone", ["--mobility", "MODEL"], "was released one by one (no column released_exposed): release it with --mobility"),
         ("trips", BOX, "no column 'released_lat' for the lat among 'user', 'time', 'lat', 'lon', 'place'"),
         ("alone", [*BOX, "--delta", "0.1"], "--delta is for users who move"),
         ("alone", [], "which map?"),
@@ -81,6 +81,34 @@ def test_errors(tables, tmp_path, capsys, table, options, message):
     assert main(["report", tables[table], "-o", str(out), *PROMISE, *options]) == 2
     assert message in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_options_that_the_table_contradicts(tables, tmp_path, capsys):
+    """A report of options that a table was not released with would prove what never was. Parquet says how it was released; in
+    text, cells must agree with the map, and the rest is said to be taken on trust."""
+    pytest.importorskip("pyarrow")
+    import pyarrow.csv as pc
+    import pyarrow.parquet as pq
+
+    trips, private, out = (str(tmp_path / n) for n in ("t.parquet", "p.parquet", "r.html"))
+    pq.write_table(pc.read_csv(tables["trips"]), trips)
+    model = ["--mobility", tables["model"]]
+    assert main(["release", trips, "-o", private, *PROMISE, *model]) == 0
+    for command in (["report", private, "-o", out], ["attack", private]):
+        for wrong, message in (
+            (["--epsilon", "0.1", "--policy", "blocks:3"], "was released with --epsilon 1.0, not 0.1"),
+            (["--epsilon", "1", "--policy", "neighbours8"], "was released with --policy blocks:3, not neighbours8"),
+            ([*PROMISE, "--mechanism", "plm"], "was released with --mechanism ppim, not plm"),
+        ):
+            assert main([*command, *wrong, *model]) == 2
+            assert message in capsys.readouterr().err
+    assert main(["report", private, "-o", out, *PROMISE, *model]) == 0
+    capsys.readouterr()
+    other = ["--bounds", "35.68,35.82,139.60,139.77", "--cell-km", "0.5"]
+    assert main(["report", tables["alone"], "-o", str(tmp_path / "q.html"), *PROMISE, *other]) == 2
+    assert "give the map that it was released on" in capsys.readouterr().err
+    assert main(["report", tables["alone"], "-o", str(tmp_path / "q.html"), *PROMISE, *BOX]) == 0
+    assert "does not say how it was released" in capsys.readouterr().err
 
 
 def test_a_report_is_named_html(tables, tmp_path, capsys):

@@ -306,14 +306,32 @@ def test_the_budget_of_a_user_who_moves(tmp_path, capsys):
     job = ["release", "t.csv", "-o", "o.csv", *PROMISE, "--mobility", "model.npz", "--budget", 5]
     run(*job, code=2)
     assert "21 rows are beyond the budget, the first of user" in capsys.readouterr().err
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["history.csv", "model.npz", "t.csv"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["history.csv", "model.npz", "model.npz.users", "t.csv"]
     run(*job, "--on-error", "skip")
     for u in "012":
         statuses = [r["released_status"] for r in read(tmp_path / "o.csv") if r["user"] == u]
         assert statuses == ["step"] * 5 + ["budget"] * 7
 
 
-@pytest.mark.parametrize("kind", ["same", "parquet", "few", "others"])
+def test_what_is_public_does_not_tell_where_users_were(tmp_path, capsys):
+    """A surrogate depends on the true cell: published, it tells cells of one block apart for certain. And the model, which is
+    public, must hold nothing of single users: their days are in a file of their own, for its owner."""
+    walks(tmp_path / "history.csv", 12, 20, 3)
+    fitted()
+    walks(tmp_path / "t.csv", 12, 20, 4)
+    run("release", "t.csv", "-o", "o.csv", *PROMISE, "--mobility", "model.npz", "--drop-true")
+    assert "released_exposed" in read(tmp_path / "o.csv")[0]
+    assert not [name for name in read(tmp_path / "o.csv")[0] if "surrogate" in name]
+    assert (tmp_path / "model.npz.users").stat().st_mode & 0o077 == 0
+    assert b"users" not in (tmp_path / "model.npz").read_bytes()
+    capsys.readouterr()
+    run("attack", "o.csv", *PROMISE, "--mobility", "model.npz")  # it can still be attacked
+    (tmp_path / "model.npz.users").unlink()
+    run("release", "t.csv", "-o", "p.csv", *PROMISE, "--mobility", "model.npz", "--json")
+    assert json.loads(capsys.readouterr().out.partition("\n{")[2].join(["{", ""]))["model_fitted_on_these_traces"] is None
+
+
+@pytest.mark.parametrize("kind", ["same", "half a day", "parquet", "few", "others"])
 def test_a_model_of_the_very_traces_is_not_public_knowledge(tmp_path, capsys, kind):
     """Warned of for the same users in another order or format, or some of them; not for other people."""
     walks(tmp_path / "history.csv", 12, 20, 3)
@@ -330,6 +348,8 @@ def test_a_model_of_the_very_traces_is_not_public_knowledge(tmp_path, capsys, ki
         name = "t.parquet"
     elif kind == "few":
         (tmp_path / "t.csv").write_text("\n".join([lines[0], *(x for x in reversed(lines[1:]) if x.split(",")[0] in ("3", "4"))]))
+    elif kind == "half a day":
+        (tmp_path / "t.csv").write_text("\n".join(lines[: len(lines) // 2]))
     elif kind == "same":
         (tmp_path / "t.csv").write_text("\n".join([lines[0], *reversed(lines[1:])]))
     else:

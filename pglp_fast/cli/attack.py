@@ -44,8 +44,9 @@ def _run(options: argparse.Namespace) -> None:
     from ..attacks import attack
     from . import world
     from .released import lay_out_traces
-    from .say import note, result
+    from .say import note, result, warn_of_compiling
 
+    warn_of_compiling("attack.attack_users")
     model = world.open_model(options.mobility)
     world.agree(options, model, options.mobility)
     grid = world.grid_on(model)

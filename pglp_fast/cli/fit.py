@@ -23,7 +23,8 @@ Fit a mobility model (a Markov chain over the cells of a map) to a table of who 
 map. The table is cleaned and brought to equal steps first; a report says what was left out.
 
 The model is what the adversary is assumed to know: fit it on public data or on other people's traces, never on those
-that you are going to release. (The file remembers a fingerprint of its users; 'release' warns if it meets them.)
+that you are going to release. (A second file, MODEL.users, remembers their fixes by number, so that 'release' can warn if
+it meets them. It could be traced back to places: it is for you only. Share the model without it.)
 """
 _EXAMPLES = """
 pglp-fast simulate -o history.csv --users 200 --seed 1
@@ -131,7 +132,10 @@ def _run(options: argparse.Namespace) -> None:
         box.add(tracks)
         options.bounds = box.bounds(options.table)
         south, north, west, east = options.bounds
-        note(f"the map is the box of the table; the same again: --bounds {south:g},{north:g},{west:g},{east:g}")
+        note(
+            "the map is the box of the table, which tells where its outermost rows are; "
+            f"choose your own, or this one again, with --bounds {south:g},{north:g},{west:g},{east:g}"
+        )
     grid = grid_of(options.bounds, options.cell_km)
     cleaned = tracks.clean(grid, window=(window[0] or None, window[1] or None), max_speed_kmh=options.max_speed)
     ms = np.timedelta64(1, "ms")
@@ -152,10 +156,11 @@ def _run(options: argparse.Namespace) -> None:
         pseudo_count=options.pseudo_count or 1.0, periods=options.periods, period_of_step=when,
     )  # fmt: skip
     moves = sum(len(chain.data) for chain in model.chains)
-    notes = {"step_ms": options.step, "ahead_ms": options.utc_offset, "users": remembered.kept()}
-    model.save(out, notes=notes)
+    model.save(out, notes={"step_ms": options.step, "ahead_ms": options.utc_offset})
+    users = remembered.keep(out)
     document = {
-        "model": str(out), "map": grid.to_dict(), "bounds": list(options.bounds), "step_seconds": options.step / 1000,
+        "model": str(out), "users": str(users), "map": grid.to_dict(), "bounds": list(options.bounds),
+        "step_seconds": options.step / 1000,
         "periods": options.periods, "cleaning": cleaned.report.to_dict(), "traces": traces.report.to_dict(),
         "moves_seen": seen, "moves_possible": moves,
     }  # fmt: skip

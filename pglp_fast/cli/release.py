@@ -29,7 +29,8 @@ Release the places of a table privately. The output has the same rows and column
                       budget     not released: the user's budget is spent (--budget with --on-error skip)
                       malformed  not released: cannot be read (--on-error skip)
   released_surrogate, released_exposed        with --mobility: the true cell was not in the adversary's domain, the
-                      nearest cell of it was released from; the domain was one cell that cannot be hidden
+                      nearest cell of it was released from (this tells of the true cell: not with --drop-true); the domain
+                      was one cell that cannot be hidden
 
 Without --mobility each row is released by itself. Every release keeps the policy, but nothing is assumed or promised
 about an adversary who knows how people move and sees many rows of one user: epsilon adds up.
@@ -42,7 +43,7 @@ With --mobility the rows of a user, in the order of time, are steps of a trace, 
 The model must be public knowledge: one that was fitted on the very traces that are released is not.
 
 Times are not protected, and neither are the other columns: they are written as they are. That includes the true
-places, unless --drop-true leaves these out.
+places, unless --drop-true leaves these out. A status tells what it says: 'outside' that somebody was off the map.
 
 {POLICY_HELP}
 

@@ -32,17 +32,49 @@ class Laid(NamedTuple):
     of: int
 
 
-def _read(options: argparse.Namespace, grid: "Grid", columns: dict[str, Any]) -> tuple[Any, Any, Any, Any, list[str]]:
-    """(number, user, time in ms, cell, names of users) of all rows that can be read."""
+def check_options(options: argparse.Namespace, grid: "Grid", facts: dict[str, Any] | None) -> None:
+    """Refuse options that a released table contradicts; a text table cannot, and that is said."""
+    from ..errors import InvalidParameter
+    from . import world
+    from .say import note
+
+    if facts is None:
+        note(f"{options.table} does not say how it was released: what follows holds if it was with these very options")
+        return
+    told = {name: getattr(options, name) for name in ("epsilon", "policy", "mechanism", "calibration", "remap")}
+    for name, value in told.items():
+        if facts.get(name) != value:
+            raise InvalidParameter(f"{options.table} was released with --{name} {facts.get(name)}, not {value}")
+    if facts.get("map") != grid.to_dict():
+        raise InvalidParameter(f"{options.table} was released on another map: give --bounds and --cell-km, or the model, of that")
+    if facts.get("mobility") != (world.file_digest(options.mobility) if options.mobility else None):
+        raise InvalidParameter(f"{options.table} was released with another --mobility model, or with none")
+
+
+def _read(
+    options: argparse.Namespace, grid: "Grid", columns: dict[str, Any], cell_column: str | None = None
+) -> tuple[Any, Any, Any, Any, list[str]]:
+    """(number, user, time in ms, cell, names of users) of all rows that can be read, whose ``cell_column`` must say the same."""
     import numpy as np
 
+    from ..errors import InvalidParameter
     from ..tracks import iter_table
     from .world import reading
 
     parts, labels = [], []
+    if cell_column is not None:
+        columns = {**columns, "venue": cell_column}
     for tracks in iter_table(options.table, on_error="skip", **{**reading(options), "columns": columns}):
         assert tracks.number is not None
         cells = np.where(np.isnat(tracks.time), -1, grid.locate(tracks.lat, tracks.lon)).astype(np.int32)
+        if cell_column is not None and "venue" in tracks.columns and len(tracks):
+            said = tracks.columns["venue"].values().astype(str)
+            off = np.flatnonzero((cells >= 0) & (said != cells.astype(str)))
+            if off.size:
+                raise InvalidParameter(
+                    f"{options.table} has {cell_column} {said[off[0]]} where this map has cell {cells[off[0]]}: give the map "
+                    "that it was released on"
+                )
         parts.append((tracks.number, tracks.user.codes, tracks.ms, cells))
         labels = [str(label) for label in tracks.users.tolist()]
     if not parts:
@@ -63,7 +95,10 @@ def read_rows(options: argparse.Namespace, grid: "Grid") -> Rows:
     said = options.columns or {}
     released = {**said, "lat": f"{options.prefix}lat", "lon": f"{options.prefix}lon"}
     table = open_table(options.table, {**reading(options), "columns": released}, 1)
-    number, user, ms, cell, labels = _read(options, grid, released)
+    if hasattr(options, "epsilon") and options.epsilon is not None:
+        check_options(options, grid, table.facts())
+    cell_column = f"{options.prefix}cell" if f"{options.prefix}cell" in table.columns else None
+    number, user, ms, cell, labels = _read(options, grid, released, cell_column)
     at = np.flatnonzero(cell >= 0)
     if not at.size:
         raise InvalidTable(f"{options.table} has no released row on this map")
@@ -92,10 +127,10 @@ def lay_out_traces(options: argparse.Namespace, model: "MobilityModel", grid: "G
     step_ms = world.step_of(options, model)
     placed = {**(options.columns or {}), "lat": f"{options.prefix}lat", "lon": f"{options.prefix}lon"}
     names = open_table(options.table, {**world.reading(options), "columns": placed}, 1).columns
-    if f"{options.prefix}surrogate" not in names:
+    if f"{options.prefix}exposed" not in names:
         how = "was not written by 'release'" if f"{options.prefix}cell" not in names else "was released one by one"
         raise InvalidTable(
-            f"{options.table} {how} (no column {options.prefix}surrogate): release it with --mobility to {options.command} it"
+            f"{options.table} {how} (no column {options.prefix}exposed): release it with --mobility to {options.command} it"
         )
     rows = read_rows(options, grid)
     steps = lay_out(rows.user, rows.ms, step_ms, MAX_MISSING if options.max_missing is None else options.max_missing)

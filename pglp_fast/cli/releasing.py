@@ -22,7 +22,7 @@ from . import world
 from .fingerprint import Fingerprint, shared
 from .journal import Journal, journal_of
 from .paths import refuse_existing
-from .say import Bar, note, result
+from .say import Bar, note, result, warn_of_compiling
 from .steps import MAX_MISSING, Steps, blocks, lay_out
 from .tables import (
     ALONE,
@@ -42,7 +42,10 @@ from .tables import (
     open_table,
 )
 
-_NAMES = ("lat", "lon", "cell", "status", "surrogate", "exposed")
+_NAMES = ("lat", "lon", "cell", "status")
+# flags of steps. Exposed follows from what the adversary knows; surrogate from where the user truly was, and so it breaks the
+# promise where it is published: it is written only beside the true places themselves
+_FLAGS = ("surrogate", "exposed")
 _MEANING = {
     ALONE: "released one by one", STEP: "released as steps", REPEAT: "repeat the release of their step", OUTSIDE: "off the map",
     MISSING: "without a place or time", BUDGET: "beyond the budget", MALFORMED: "malformed",
@@ -54,7 +57,8 @@ _SHOWN = 5
 class Count:
     """What became of the rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, discreet: bool) -> None:
+        self.discreet = discreet  # say where malformed rows are, and not what is in them
         self.statuses = np.zeros(len(STATUSES), np.int64)
         self.flags = {"surrogate": 0, "exposed": 0}
         self.malformed: list[str] = []
@@ -63,7 +67,8 @@ class Count:
 
     def add(self, batch: Batch, added: Added) -> None:
         self.statuses += np.bincount(added.status, minlength=len(STATUSES))
-        self.malformed += [str(m) for m in batch.malformed[: _SHOWN - len(self.malformed)]]
+        shown = batch.malformed[: _SHOWN - len(self.malformed)]
+        self.malformed += [f"{m.source}, {m.unit} {m.number}" if self.discreet else str(m) for m in shown]
         if added.flags is not None:
             told = added.flags[added.status == STEP]
             self.flags["surrogate"] += int((told & SURROGATE > 0).sum())
@@ -91,10 +96,12 @@ def release(options: argparse.Namespace) -> None:
         raise InvalidParameter(f"a job for {out} was interrupted: --resume goes on with it, --force starts anew")
     if not options.mobility:
         world.only_with_mobility(options)
+    warn_of_compiling("trace.step_users" if options.mobility else "sampling.release_table")
     table = open_table(options.table, world.reading(options), options.batch_rows)
     if out.exists() and os.path.samefile(out, options.table):
         raise InvalidParameter(f"{out} is the input: name another output")
-    names = [options.prefix + name for name in (_NAMES if options.mobility else _NAMES[:4])]
+    flags = () if not options.mobility else _FLAGS[1:] if options.drop_true else _FLAGS
+    names = [options.prefix + name for name in (*_NAMES, *flags)]
     check_names(table.columns, names, options.table)
 
     model = world.open_model(options.mobility) if options.mobility else None
@@ -113,7 +120,7 @@ def release(options: argparse.Namespace) -> None:
         start = max((record["bytes"] for record in journal.done if "bytes" in record), default=0)
         writer = table.writer(journal.part, out, start if journal.part.exists() else 0, names, grid, facts, options.drop_true)
         try:
-            count = Count()
+            count = Count(options.drop_true)
             if model is None:
                 passes = _alone(options, table, grid, how, journal, count)
             else:
@@ -306,7 +313,7 @@ def _steps(
         rows += batch.rows
         bar.show(table.done, rows)
     bar.show(1.0, rows, last=True)
-    _warn_of_own_traces(options, model, seen)
+    _warn_of_own_traces(options, seen)
     empty = (np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int32), np.empty(0, np.uint8))
     user, ms, cell, all_status = (np.concatenate([first, *column]) for first, column in zip(empty, zip(*parts) or ((),) * 4))
     del parts
@@ -377,13 +384,14 @@ def _release_traces(
     return drawn, flags
 
 
-def _warn_of_own_traces(options: argparse.Namespace, model: MobilityModel, seen: Fingerprint) -> None:
-    same, compared = shared(seen, list(model.notes.get("users", ())))
-    if same:
-        options.own_traces = same / compared
+def _warn_of_own_traces(options: argparse.Namespace, seen: Fingerprint) -> None:
+    found = shared(seen, options.mobility)
+    options.own_traces = None if found is None else found[0] / max(1, found[1])
+    if found and found[0]:
         note(
-            f"{options.mobility} was fitted on the very traces that are released here ({same:,} of {compared:,} users compared): "
-            "such a model is not public knowledge, and what it knows of these users leaks through it. Fit it on other people's."
+            f"{options.mobility} was fitted on the very traces that are released here ({found[0]:,} of {found[1]:,} fixes "
+            "compared): such a model is not public knowledge, and what it knows of these users leaks through it. Fit it "
+            "on other people's."
         )
 
 
@@ -394,7 +402,7 @@ def _tell(options: argparse.Namespace, out: Path, facts: dict[str, Any], count: 
     rows = int(count.statuses.sum())
     done = int(count.statuses[[ALONE, STEP, REPEAT]].sum())
     spent = count.most * options.epsilon
-    own = getattr(options, "own_traces", 0.0)
+    own = getattr(options, "own_traces", None)
     document = {
         "output": str(out), "rows": rows, "released": done, "status": count.to_dict(), "malformed": count.malformed,
         "from_cells_without_an_edge": count.open, "largest_epsilon_of_a_user": spent,

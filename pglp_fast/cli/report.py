@@ -66,12 +66,13 @@ def _run(options: argparse.Namespace) -> None:
     from . import world
     from .paths import refuse_existing
     from .released import lay_out_traces, read_rows
-    from .say import note, result
+    from .say import note, result, warn_of_compiling
 
     out = Path(options.output)
     if out.suffix.lower() not in (".html", ".htm"):
         raise InvalidParameter(f"{out}: name the report .html")
     refuse_existing(out, options.force)
+    warn_of_compiling("attack.attack_users" if options.mobility else "metrics.sample_errors")
     title = options.title or Path(options.table).name
     how: dict[str, Any] = {"title": title, "overwrite": options.force}
     truth: Any
@@ -97,7 +98,8 @@ def _run(options: argparse.Namespace) -> None:
         _need_truth(options, truth, InvalidTable)
         known = slice(None) if truth is None or not options.with_truth else truth >= 0
         true = truth[known] if options.with_truth else None
-        write_report(out, mechanism, found.cell[known], true, **how)
+        labels = np.array(found.labels, dtype=object)[found.user[known]]  # rows of one user are one sample
+        write_report(out, mechanism, found.cell[known], true, labels=labels, **how)
     document = {"report": str(out), "rows": rows, "truth": bool(options.with_truth), "bytes": out.stat().st_size}
     result(options.json, document, f"{out}: {rows:,} releases, {out.stat().st_size / 1e6:.2f} MB")
 

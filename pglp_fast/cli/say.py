@@ -12,6 +12,17 @@ def note(text: str) -> None:
     print(f"note: {text}", file=sys.stderr)
 
 
+def warn_of_compiling(kernel: str) -> None:
+    """Say so if a kernel, such as "trace.step_users", was never compiled on this machine: the first use takes a minute."""
+    import os
+    from pathlib import Path
+
+    own = Path(__file__).parents[1] / "_kernels" / "__pycache__"
+    elsewhere = os.environ.get("NUMBA_CACHE_DIR")
+    if not any(own.glob(f"{kernel}-*.nbi")) and not (elsewhere and any(Path(elsewhere).rglob(f"{kernel}-*.nbi"))):
+        note("compiling, once on this machine: a minute or two ('pglp-fast warmup' does all of it ahead)")
+
+
 def result(as_json: bool, document: dict[str, Any], text: str) -> None:
     """The answer, as one JSON document or as text."""
     print(json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False) if as_json else text, flush=True)

@@ -20,7 +20,7 @@ from .._kernels import lines as kernels
 from ..errors import InvalidParameter, InvalidTable
 from ..locations import Grid
 from ..tracks import Malformed, Tracks, iter_table
-from ..tracks.columns import match
+from ..tracks.columns import match, place_columns
 from ..tracks.optional import need
 
 STATUSES = ("alone", "step", "repeat", "outside", "missing", "budget", "malformed")
@@ -95,6 +95,10 @@ class Table(ABC):
     @abstractmethod
     def done(self) -> float:
         """Share of the file that has been read."""
+
+    def facts(self) -> dict[str, Any] | None:
+        """What a released table says about itself, if it can."""
+        return None
 
     @abstractmethod
     def writer(self, path: Path, out: Path, at: int, names: list[str], grid: Grid, facts: dict[str, Any], drop: bool) -> "Writer":
@@ -226,7 +230,7 @@ class TextTable(Table):
             lines.close()
         self.columns = list(names)
         at = match(self.columns, reading["columns"], os.path.basename(path))
-        self.places = [at["lat"], at["lon"]]
+        self.places = sorted({at["lat"], at["lon"], *place_columns(self.columns)})
 
     @property
     def done(self) -> float:
@@ -257,6 +261,7 @@ class TextWriter(Writer):
 
     def __init__(self, table: TextTable, path: Path, zipped: bool, at: int, names: list[str], grid: Grid, drop: bool):
         self._table, self._grid, self._zipped = table, grid, zipped
+        self._bits = (EXPOSED,) if drop else (SURROGATE, EXPOSED)
         self._dropped = np.zeros(len(table.columns), np.bool_)
         if drop:
             self._dropped[table.places] = True
@@ -305,7 +310,7 @@ class TextWriter(Writer):
         tail = self._places[cell] + d + STATUSES[status].encode()
         if flagged:
             told = cell >= 0 and status == STEP
-            tail += b"".join(d + (b"" if not told else b"true" if flags & bit else b"false") for bit in (SURROGATE, EXPOSED))
+            tail += b"".join(d + (b"" if not told else b"true" if flags & bit else b"false") for bit in self._bits)
         return tail
 
     def _mended(self, data: Any, starts: Any, stops: Any, bad: Any) -> tuple[Any, Any, Any]:
@@ -367,12 +372,20 @@ class ParquetTable(Table):
             raise InvalidTable(f"{path} cannot be read as Parquet: {error}") from None
         self.columns = list(self.schema.names)
         at = match(self.columns, reading["columns"], os.path.basename(path), geometry=True)
-        self.places = [at[role] for role in ("lat", "lon", "geometry") if role in at]
+        self.places = sorted({*(at[role] for role in ("lat", "lon", "geometry") if role in at), *place_columns(self.columns)})
         self._read = 0
 
     @property
     def done(self) -> float:
         return float(self._read / max(1, self.rows))
+
+    def facts(self) -> dict[str, Any] | None:
+        said = (self.schema.metadata or {}).get(b"pglp_fast")
+        try:
+            found = None if said is None else json.loads(said)
+        except ValueError:
+            return None
+        return found if isinstance(found, dict) else None
 
     def _raw(self) -> Any:
         import pyarrow as pa
@@ -416,10 +429,13 @@ class ParquetWriter(Writer):
 
         self._grid, self._dropped = grid, [table.columns[k] for k in table.places] if drop else []
         kept = [field for field in table.schema if field.name not in self._dropped]
+        self._bits = (EXPOSED,) if drop else (SURROGATE, EXPOSED)
         self._status = pa.array(STATUSES)
         kinds = [pa.float64(), pa.float64(), pa.int32(), pa.dictionary(pa.int8(), pa.string()), pa.bool_(), pa.bool_()]
         new = [pa.field(name, kind) for name, kind in zip(names, kinds)]
         metadata = {**(table.schema.metadata or {}), b"pglp_fast": json.dumps(facts).encode()}
+        if drop:
+            metadata.pop(b"geo", None)  # it has the box of the true places
         self._schema = pa.schema(kept + new, metadata=metadata)
         self._flagged = len(names) > 4
         self._writer = parquet.ParquetWriter(path, self._schema)
@@ -438,7 +454,7 @@ class ParquetWriter(Writer):
         if self._flagged:
             assert added.flags is not None
             silent = none | (added.status != STEP)
-            new += [pa.array((added.flags & bit) > 0, mask=silent) for bit in (SURROGATE, EXPOSED)]
+            new += [pa.array((added.flags & bit) > 0, mask=silent) for bit in self._bits]
         columns = [*table.columns, *new]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
 

@@ -156,7 +156,7 @@ def make_policy(options: argparse.Namespace, grid: Grid) -> PolicyGraph:
     if options.labels is not None and kind != "categories":
         raise InvalidParameter(f"--labels is for --policy categories:K, not for {options.policy}")
     if kind in ("blocks", "categories"):
-        if not value.isdigit() or int(value) < 1:
+        if not (value.isascii() and value.isdigit() and len(value) < 10) or int(value) < 1:
             raise InvalidPolicy(f"--policy {options.policy}: write {kind}:K with the side K of a block in cells, e.g. {kind}:3")
         if kind == "blocks":
             return blocks(grid, int(value))
@@ -252,7 +252,7 @@ def read_labels(path: str, grid: Grid) -> tuple[NDArray[np.int32], list[str]]:
         try:
             cells[k] = int(row[cell]) if cell >= 0 else int(grid.locate(float(row[lat]), float(row[lon])))
             named.append(row[label])
-        except (ValueError, IndexError):
+        except (ValueError, IndexError, OverflowError):
             raise InvalidTable(
                 f"{path}, line {line}: {','.join(row)[:60]!r} cannot be read as a place and its category"
             ) from None

@@ -50,6 +50,12 @@ def _plain(name: str) -> str:
     return "".join(c for c in name.strip().lower() if c not in "_-. ")
 
 
+def place_columns(names: Sequence[str]) -> list[int]:
+    """Numbers of all columns that look like a latitude, a longitude or a point, used or not."""
+    known = {*_NAMES["lat"], *_NAMES["lon"], *_NAMES["geometry"]}
+    return [at for at, name in enumerate(names) if _plain(str(name)) in known]
+
+
 def match(names: Sequence[str], columns: Mapping[str, Any] | None, source: str, *, geometry: bool = False) -> dict[str, int]:
     """Number of the column for each role, from what the user says and else by name.
 
