@@ -358,7 +358,7 @@ def test_a_model_of_the_very_traces_is_not_public_knowledge(tmp_path, capsys, ki
     run("release", name, "-o", f"o{name[1:]}", *PROMISE, "--mobility", "model.npz", "--json")
     out, err = capsys.readouterr()
     said = json.loads(out[out.index('{\n  "output"') :] if not out.startswith("{") else out)
-    assert said["model_fitted_on_these_traces"] == share
+    assert abs(said["model_fitted_on_these_traces"] - share) < 0.1  # strangers meet, on a grid
     assert ("was fitted on the very traces that are released here" in err) == (share > 0)
 
 

@@ -52,6 +52,7 @@ _MEANING = {
 }  # fmt: skip
 _SLACK = 1 + 1e-12  # so that ten times 0.1 fits in 1
 _SHOWN = 5
+_OWN = 0.2  # share of fixes in common from which a model is of the very traces; on a coarse grid strangers have some in common
 
 
 class Count:
@@ -387,7 +388,7 @@ def _release_traces(
 def _warn_of_own_traces(options: argparse.Namespace, seen: Fingerprint) -> None:
     found = shared(seen, options.mobility)
     options.own_traces = None if found is None else found[0] / max(1, found[1])
-    if found and found[0]:
+    if found and found[0] > _OWN * found[1]:
         note(
             f"{options.mobility} was fitted on the very traces that are released here ({found[0]:,} of {found[1]:,} fixes "
             "compared): such a model is not public knowledge, and what it knows of these users leaks through it. Fit it "
