@@ -558,3 +558,32 @@ def test_progress_is_shown_when_asked_for(tmp_path, capsys):
     assert "releasing [########################] 100% 30 rows, " in err and "releasing" not in out
     run("release", "t.csv", "-o", "p.csv", *PROMISE, *MAP)
     assert "100%" not in capsys.readouterr().err
+
+
+def test_dropping_true_places_drops_every_place(tmp_path):
+    """A second latitude, a geometry, and GeoParquet's box of all points would each give away what --drop-true leaves out."""
+    pa = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    table = pa.table(
+        {
+            "user": ["a", "b"],
+            "time": pa.array([0, 300_000], pa.timestamp("ms")),
+            "lat": [35.70, 35.71],
+            "lon": [139.65, 139.66],
+            "geometry": [b"true", b"places"],
+            "Latitude": [35.70, 35.71],
+            "note": ["kept", "kept"],
+        }
+    ).replace_schema_metadata({b"geo": b'{"bbox": [139.65, 35.70, 139.66, 35.71]}', b"mine": b"kept"})
+    parquet.write_table(table, tmp_path / "t.parquet")
+    how = ["--epsilon", 1, "--policy", "blocks:3", *MAP, "--drop-true", "--columns", "lat=lat,lon=lon"]
+    run("release", tmp_path / "t.parquet", "-o", tmp_path / "o.parquet", *how)
+    out = parquet.read_table(tmp_path / "o.parquet")
+    assert out.column_names[:3] == ["user", "time", "note"]
+    assert all(name.startswith("released_") for name in out.column_names[3:])
+    assert b"geo" not in out.schema.metadata
+    assert out.schema.metadata[b"mine"] == b"kept"
+    (tmp_path / "t.csv").write_text("user,time,lat,lon,latitude,longitude,x\na,2020-01-01,35.7,139.65,35.7,139.65,1\n")
+    run("release", tmp_path / "t.csv", "-o", tmp_path / "o.csv", *how)
+    assert list(read(tmp_path / "o.csv")[0])[:3] == ["user", "time", "x"]
