@@ -40,6 +40,7 @@ from .tables import (
     Batch,
     Table,
     check_names,
+    check_prefix,
     open_table,
 )
 
@@ -108,6 +109,7 @@ def release(options: argparse.Namespace) -> None:
         world.only_with_mobility(options)
     table = open_table(options.table, world.reading(options), options.batch_rows)
     names = [options.prefix + name for name in (_NAMES if options.mobility else _NAMES[:4])]
+    check_prefix(options.prefix, table)
     check_names(table.columns, names, options.table)
 
     model = world.open_model(options.mobility) if options.mobility else None
