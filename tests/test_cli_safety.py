@@ -260,12 +260,12 @@ def test_nothing_that_is_read_is_written(tmp_path, table, capsys, end, which):
 @posix
 @pytest.mark.parametrize("given", [0o644, 0o640, 0o600, 0o400])
 def test_true_places_are_readable_by_their_owner_alone(tmp_path, table, monkeypatch, given):
-    """The output, and the part while the job runs."""
+    """The output, no wider than the input, and the part while the job runs."""
     table.chmod(given)
     stopped(monkeypatch, *JOB, "-o", "o.csv")
     assert mode(tmp_path / "o.csv.part") == 0o600
     run(*JOB, "-o", "o.csv", "--resume")
-    assert mode(tmp_path / "o.csv") == 0o600
+    assert mode(tmp_path / "o.csv") == 0o600 & given
 
 
 @posix
@@ -325,6 +325,10 @@ def test_pipes_are_no_inputs(tmp_path, table, capsys):
     for given in ("-", "pipe.csv"):
         run("release", given, *JOB[2:], "-o", "o.csv", code=2)
         assert "a file is needed: it is read more than once" in capsys.readouterr().err
+    run(*JOB[:4], "--policy", "categories:1", "--labels", "pipe.csv", *MAP, "-o", "o.csv", code=2)
+    assert "pipe.csv is a pipe or a device, and a file is needed" in capsys.readouterr().err
+    run(*JOB, "-o", "-", code=2)
+    assert "a file is needed" in capsys.readouterr().err and not (tmp_path / "-").exists()
     command, env = real_process()
     job = [*command, "release", "/dev/stdin", *map(str, JOB[2:]), "-o", "o.csv"]
     done = subprocess.run(job, input=table.read_bytes(), env=env, capture_output=True)

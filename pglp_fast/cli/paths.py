@@ -19,6 +19,13 @@ def target_of(out: Path) -> Path:
     return target
 
 
+def refuse_pipes(inputs: Iterable[str | None]) -> None:
+    """Inputs are read to be used, and once more to tell a changed one by its digest."""
+    for path in inputs:
+        if path is not None and os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path)):
+            raise InvalidParameter(f"{path} is a pipe or a device, and a file is needed: it is read more than once")
+
+
 def refuse_inputs(paths: Iterable[Path], inputs: Iterable[str | None]) -> None:
     """None of the paths that will be written or removed may be a file that is read."""
     given = [path for path in inputs if path is not None and os.path.exists(path)]
@@ -29,11 +36,14 @@ def refuse_inputs(paths: Iterable[Path], inputs: Iterable[str | None]) -> None:
                     raise InvalidParameter(f"{path} would be written over, but {one} is the input: name another output")
 
 
-def mode_for(out: Path, secret: bool) -> int:
-    """Permissions of a new ``out``: its owner's alone if it is secret, and never more than a file has that it replaces."""
+def mode_for(out: Path, holds: str | None) -> int:
+    """Permissions of a new ``out``: never more than a file has that it replaces; and if it holds what the file ``holds`` has,
+    its owner's alone, and never more than that one has."""
     mask = os.umask(0o077)
     os.umask(mask)
-    mode = (0o600 if secret else 0o666) & ~mask
+    mode = 0o666 & ~mask
+    if holds is not None:
+        mode &= 0o600 & stat.S_IMODE(os.stat(holds).st_mode)
     with suppress(FileNotFoundError):
         mode &= stat.S_IMODE(out.stat().st_mode)
     return mode

@@ -22,7 +22,7 @@ from ..policy import PolicyGraph
 from . import world
 from .fingerprint import Fingerprint, shared
 from .journal import Journal, journal_of, look, part_of, refuse_strangers, steps_of
-from .paths import mode_for, refuse_existing, refuse_inputs, target_of
+from .paths import mode_for, refuse_existing, refuse_inputs, refuse_pipes, target_of
 from .say import Bar, note, result
 from .steps import MAX_MISSING, Steps, blocks, lay_out
 from .tables import (
@@ -90,6 +90,8 @@ def release(options: argparse.Namespace) -> None:
     options.table = options.table or options.table_option
     if options.table is None:
         raise InvalidParameter("which table? Name it behind 'release', or as table in the --config file")
+    if options.output == "-":
+        raise InvalidParameter("-o - is standard output, and a file is needed, which appears whole or not at all: name one")
     out = target_of(Path(options.output))
     if not out.name or out.is_dir():
         raise InvalidParameter(f"{out} is a folder: name a file with -o")
@@ -102,6 +104,7 @@ def release(options: argparse.Namespace) -> None:
     if pending and not (options.resume or options.force):
         raise InvalidParameter(f"a job for {out} was interrupted: --resume goes on with it, --force starts anew")
     refuse_inputs((out, part_of(out), steps_of(out), journal_of(out)), [*_files(options), options.config])
+    refuse_pipes(_files(options))
     refuse_existing(out, options.force or pending)
     if not pending and not options.force:
         refuse_strangers(out)
@@ -149,9 +152,9 @@ def release(options: argparse.Namespace) -> None:
             bar.show(1.0, rows, last=True)
         finally:
             writer.close()
-        journal.part.chmod(mode_for(out, secret=not options.drop_true))
         _sync(journal.part)
         journal.finish({"count": count.to_record(), "own_traces": getattr(options, "own_traces", 0.0)})
+        journal.part.chmod(mode_for(out, None if options.drop_true else options.table))
         os.replace(journal.part, out)
     _tell(options, out, facts, count, grid)
 

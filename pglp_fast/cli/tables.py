@@ -123,8 +123,6 @@ def open_table(path: str, reading: dict[str, Any], rows: int) -> Table:
         raise InvalidTable(f"{path} is not there")
     if at.is_dir():
         raise InvalidTable(f"{path} is a folder: release one file at a time (.csv, .csv.gz, .parquet)")
-    if not at.is_file():
-        raise InvalidTable(f"{path} is a pipe or a device, and a file is needed: it is read more than once")
     with at.open("rb") as file:
         is_parquet = file.read(4) == b"PAR1"
     return ParquetTable(path, reading, rows) if is_parquet else TextTable(path, reading, rows)
