@@ -197,6 +197,14 @@ def test_a_disk_that_is_full_at_the_start_leaves_no_journal(tmp_path, table, mon
     assert left(tmp_path) == []
 
 
+def test_what_is_no_journal_file_is_told(tmp_path, table, capsys):
+    (tmp_path / "o.csv.journal").mkdir()
+    run(*JOB, "-o", "o.csv", "--force", code=2)
+    assert "is not a file: move it away" in capsys.readouterr().err
+    run(*JOB, "-o", "t.csv/o.csv", code=2)
+    assert "t.csv is not a folder" in capsys.readouterr().err
+
+
 @posix
 def test_a_running_job_is_not_called_interrupted(tmp_path, table, capsys):
     held = journals.Journal.start(tmp_path / "o.csv", "job", 1, False)
@@ -377,6 +385,20 @@ def test_zipped_files_that_are_damaged_are_named(tmp_path, capsys, damage, rows)
     err = capsys.readouterr().err
     assert err.startswith("pglp-fast: ") and err.count("\n") == 1 and "t.csv.gz" in err
     assert left(tmp_path) == [] and not (tmp_path / "o.csv").exists()
+
+
+def test_parquet_that_is_damaged_is_named(tmp_path, table, capsys):
+    import pyarrow.csv
+    import pyarrow.parquet as pq
+
+    pq.write_table(pyarrow.csv.read_csv("t.csv"), "t.parquet", compression="snappy", use_dictionary=False)
+    raw = (tmp_path / "t.parquet").read_bytes()
+    for at in range(4, 404, 40):
+        (tmp_path / "t.parquet").write_bytes(raw[:at] + b"\xff" * 200 + raw[at + 200 :])
+        run("release", "t.parquet", *JOB[2:], "-o", "o.parquet", code=2)
+        err = capsys.readouterr().err
+        assert err.startswith("pglp-fast: ") and err.count("\n") == 1 and "t.parquet" in err
+        assert left(tmp_path) == [] and not (tmp_path / "o.parquet").exists()
 
 
 @pytest.mark.parametrize("header", [True, False])

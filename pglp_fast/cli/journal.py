@@ -14,7 +14,7 @@ from typing import Any
 
 from ..errors import InvalidParameter, InvalidState
 
-_KIND, _VERSION = "pglp_fast release journal", 1
+_KIND, _VERSION = "pglp_fast release journal", 2
 
 
 class Journal:
@@ -137,14 +137,17 @@ def steps_of(out: Path) -> Path:
 
 def look(out: Path, *, anew: bool) -> bool:
     """Whether an interrupted job is there; an error if it is running, or its journal says nothing and we do not start anew."""
+    path = journal_of(out)
+    if path.exists() and not path.is_file():
+        raise InvalidParameter(f"{path}, where the journal would stand, is not a file: move it away, or name another output")
     try:
-        handle = os.open(journal_of(out), os.O_RDWR)
-    except FileNotFoundError:
+        handle = os.open(path, os.O_RDWR)
+    except (FileNotFoundError, NotADirectoryError):
         return False
     try:
         _lock(handle, out)
         if not anew:
-            _records(handle, journal_of(out))
+            _records(handle, path)
     finally:
         os.close(handle)
     return True

@@ -31,7 +31,7 @@ def refuse_inputs(paths: Iterable[Path], inputs: Iterable[str | None]) -> None:
     given = [path for path in inputs if path is not None and os.path.exists(path)]
     for path in paths:
         for one in given:
-            with suppress(FileNotFoundError):
+            with suppress(FileNotFoundError, NotADirectoryError):
                 if os.path.samefile(path, one):
                     raise InvalidParameter(f"{path} would be written over, but {one} is the input: name another output")
 

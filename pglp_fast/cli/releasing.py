@@ -95,8 +95,7 @@ def release(options: argparse.Namespace) -> None:
     out = target_of(Path(options.output))
     if not out.name or out.is_dir():
         raise InvalidParameter(f"{out} is a folder: name a file with -o")
-    anew = options.force and not options.resume
-    pending = look(out, anew=anew)
+    pending = look(out, anew=options.force and not options.resume)
     if options.resume and not pending and out.exists():
         raise InvalidParameter(
             f"{out} is there and no job is left to resume: it is complete. --force without --resume starts anew"
@@ -236,7 +235,7 @@ def _journal(out: Path, options: argparse.Namespace, job: str, seed: int) -> Ite
 
 
 def _sync(path: Path) -> None:
-    with path.open("rb") as file:
+    with path.open("r+b") as file:
         os.fsync(file.fileno())
 
 

@@ -391,6 +391,14 @@ class ParquetTable(Table):
         self.places = [at[role] for role in ("lat", "lon", "geometry") if role in at]
         self._read = 0
 
+    def batches(self) -> Iterator[Batch]:
+        import pyarrow as pa
+
+        try:
+            yield from super().batches()
+        except (OSError, pa.ArrowException) as error:
+            raise InvalidTable(f"{self.path} cannot be read as Parquet: {' '.join(str(error).split())}") from None
+
     @property
     def done(self) -> float:
         return float(self._read / max(1, self.rows))
