@@ -16,7 +16,7 @@ def with_config(arguments: list[str]) -> list[str]:
     path, rest = _taken(arguments[1:])
     if path is None:
         return arguments
-    return [_TAKES, *_arguments(path), *rest]
+    return [_TAKES, f"--config={path}", *_arguments(path), *rest]
 
 
 def _taken(arguments: list[str]) -> tuple[str | None, list[str]]:

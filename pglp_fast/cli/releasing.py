@@ -5,6 +5,7 @@ import hashlib
 import json
 import os
 import secrets
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,8 +21,8 @@ from ..mobility import MobilityModel
 from ..policy import PolicyGraph
 from . import world
 from .fingerprint import Fingerprint, shared
-from .journal import Journal, journal_of
-from .paths import refuse_existing
+from .journal import Journal, journal_of, look, part_of, refuse_strangers, steps_of
+from .paths import mode_for, refuse_existing, refuse_inputs, refuse_pipes, target_of
 from .say import Bar, note, result, warn_of_compiling
 from .steps import MAX_MISSING, Steps, blocks, lay_out
 from .tables import (
@@ -39,6 +40,7 @@ from .tables import (
     Batch,
     Table,
     check_names,
+    check_prefix,
     open_table,
 )
 
@@ -75,6 +77,16 @@ class Count:
             self.flags["surrogate"] += int((told & SURROGATE > 0).sum())
             self.flags["exposed"] += int((told & EXPOSED > 0).sum())
 
+    def to_record(self) -> dict[str, Any]:
+        """For the journal."""
+        return {**vars(self), "statuses": self.statuses.tolist()}
+
+    @classmethod
+    def of_record(cls, record: dict[str, Any]) -> "Count":
+        count = cls(record["discreet"])
+        vars(count).update(record, statuses=np.array(record["statuses"], np.int64))
+        return count
+
     def to_dict(self) -> dict[str, int]:
         return {name: int(n) for name, n in zip(STATUSES, self.statuses, strict=True) if n}
 
@@ -84,25 +96,30 @@ def release(options: argparse.Namespace) -> None:
     options.table = options.table or options.table_option
     if options.table is None:
         raise InvalidParameter("which table? Name it behind 'release', or as table in the --config file")
-    out = Path(options.output)
+    if options.output == "-":
+        raise InvalidParameter("-o - is standard output, and a file is needed, which appears whole or not at all: name one")
+    out = target_of(Path(options.output))
     if not out.name or out.is_dir():
         raise InvalidParameter(f"{out} is a folder: name a file with -o")
-    pending = journal_of(out).exists()
+    pending = look(out, anew=options.force and not options.resume)
     if options.resume and not pending and out.exists():
         raise InvalidParameter(
             f"{out} is there and no job is left to resume: it is complete. --force without --resume starts anew"
         )
-    refuse_existing(out, options.force or (options.resume and pending))
     if pending and not (options.resume or options.force):
         raise InvalidParameter(f"a job for {out} was interrupted: --resume goes on with it, --force starts anew")
+    refuse_inputs((out, part_of(out), steps_of(out), journal_of(out)), [*_files(options), options.config])
+    refuse_pipes(_files(options))
+    refuse_existing(out, options.force or pending)
+    if not pending and not options.force:
+        refuse_strangers(out)
     if not options.mobility:
         world.only_with_mobility(options)
     warn_of_compiling("trace.step_users" if options.mobility else "sampling.release_table")
     table = open_table(options.table, world.reading(options), options.batch_rows)
-    if out.exists() and os.path.samefile(out, options.table):
-        raise InvalidParameter(f"{out} is the input: name another output")
     flags = () if not options.mobility else _FLAGS[1:] if options.drop_true else _FLAGS
     names = [options.prefix + name for name in (*_NAMES, *flags)]
+    check_prefix(options.prefix, table)
     check_names(table.columns, names, options.table)
 
     model = world.open_model(options.mobility) if options.mobility else None
@@ -118,8 +135,12 @@ def release(options: argparse.Namespace) -> None:
 
     with _journal(out, options, job, seed) as journal:
         facts = _facts(options, grid, graph, model)
-        start = max((record["bytes"] for record in journal.done if "bytes" in record), default=0)
-        writer = table.writer(journal.part, out, start if journal.part.exists() else 0, names, grid, facts, options.drop_true)
+        if journal.told is not None:
+            note(f"{out} is complete: the job had ended but for its journal, which is removed now")
+            options.own_traces = journal.told["own_traces"]
+            return _tell(options, out, facts, Count.of_record(journal.told["count"]), grid)
+        written, start = journal.open_part()
+        writer = table.writer(journal.part, out, start, names, grid, facts, options.drop_true)
         try:
             count = Count(options.drop_true)
             if model is None:
@@ -127,7 +148,6 @@ def release(options: argparse.Namespace) -> None:
             else:
                 passes = _steps(options, table, grid, graph, model, journal, count)
             bar = Bar("writing" if model else "releasing", "rows", always=options.progress)
-            written = sum(1 for record in journal.done if "bytes" in record) if writer.position else 0
             rows = 0
             for number, (batch, added) in enumerate(passes):
                 count.add(batch, added)
@@ -140,6 +160,8 @@ def release(options: argparse.Namespace) -> None:
         finally:
             writer.close()
         _sync(journal.part)
+        journal.finish({"count": count.to_record(), "own_traces": getattr(options, "own_traces", None)})
+        journal.part.chmod(mode_for(out, None if options.drop_true else options.table))
         os.replace(journal.part, out)
     _tell(options, out, facts, count, grid)
 
@@ -173,11 +195,15 @@ def _job(options: argparse.Namespace, grid: Grid) -> str:
         "budget", "on_error", "seed", "columns", "names", "delimiter", "timezone", "drop_true", "prefix", "batch_rows",
     )  # fmt: skip
     said = {name: getattr(options, name) for name in kept}
-    files = [options.table, options.mobility, options.labels]
-    files += [options.policy.partition(":")[2]] if options.policy.startswith("edges:") else []
-    digests = [None if path is None else world.file_digest(path) for path in files]
+    digests = [None if path is None else world.file_digest(path) for path in _files(options)]
     text = json.dumps([said, grid.to_dict(), digests], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _files(options: argparse.Namespace) -> list[str | None]:
+    """Files that the output depends on."""
+    files = [options.table, options.mobility, options.labels]
+    return files + ([options.policy.partition(":")[2]] if options.policy.startswith("edges:") else [])
 
 
 def _facts(options: argparse.Namespace, grid: Grid, graph: PolicyGraph, model: MobilityModel | None) -> dict[str, Any]:
@@ -360,25 +386,33 @@ def _release_traces(
     """(released cell, flags) of each row of ``steps.rows``. Blocks that are done are taken from disk."""
     drawn, flags = np.full(len(cells), -1, np.int32), np.zeros(len(cells), np.uint8)
     releaser = world.make_releaser(options, graph, model, journal.seed)
-    done = sum(1 for record in journal.done if "block" in record) if journal.steps.exists() else 0
+    sums = {record["block"]: record["crc"] for record in journal.done if "block" in record}
+    done = len(sums)
     ahead = int(model.notes.get("ahead_ms", 0))
     bar, rows = Bar("releasing", "steps", always=options.progress), 0
     handle = os.open(journal.steps, os.O_RDWR | os.O_CREAT, 0o600)
     with os.fdopen(handle, "r+b") as file:
         for number, block in enumerate(blocks(steps, step_ms, model.periods, ahead, options.batch_rows)):
             n = len(block.where)
+            at_byte = file.tell()
+            kept = file.read(5 * n) if number < done else b""
+            if number < done and (len(kept) != 5 * n or zlib.crc32(kept) != sums[number]):
+                done = number  # the file is not what was written: from here on by the key once more, which gives the same
+                file.seek(at_byte)
+                file.truncate()
             if number < done:
-                drawn[block.where] = np.frombuffer(file.read(4 * n), "<i4")
-                flags[block.where] = np.frombuffer(file.read(n), np.uint8)
+                drawn[block.where] = np.frombuffer(kept[: 4 * n], "<i4")
+                flags[block.where] = np.frombuffer(kept[4 * n :], np.uint8)
             else:
                 found = releaser.run(block.array(cells), users=block.traces, periods=block.periods)
                 at = (block.row, block.column)
                 drawn[block.where] = found.released[at]
                 flags[block.where] = SURROGATE * found.surrogate[at] + EXPOSED * found.exposed[at]
-                file.write(drawn[block.where].astype("<i4").tobytes() + flags[block.where].tobytes())
+                text = drawn[block.where].astype("<i4").tobytes() + flags[block.where].tobytes()
+                file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
-                journal.record(block=number)
+                journal.record(block=number, crc=zlib.crc32(text))
             rows += n
             bar.show(rows / max(1, len(cells)), rows)
         bar.show(1.0, rows, last=True)

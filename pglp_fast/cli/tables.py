@@ -7,6 +7,7 @@ import csv
 import gzip
 import json
 import os
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -120,6 +121,8 @@ class Writer(ABC):
 def open_table(path: str, reading: dict[str, Any], rows: int) -> Table:
     """A text or Parquet file, by its first bytes."""
     at = Path(path)
+    if path == "-":
+        raise InvalidTable("- is standard input, and a file is needed: it is read more than once. Save it and name the file")
     if not at.exists():
         raise InvalidTable(f"{path} is not there")
     if at.is_dir():
@@ -127,6 +130,13 @@ def open_table(path: str, reading: dict[str, Any], rows: int) -> Table:
     with at.open("rb") as file:
         is_parquet = file.read(4) == b"PAR1"
     return ParquetTable(path, reading, rows) if is_parquet else TextTable(path, reading, rows)
+
+
+def check_prefix(prefix: str, table: "Table") -> None:
+    """New names must not break the header line."""
+    bad = next((c for c in prefix if c in '"\r\n\0' or (isinstance(table, TextTable) and c == table.delimiter)), None)
+    if bad is not None:
+        raise InvalidParameter(f"--prefix {prefix!r} has {bad!r} in it, which a name in the header line cannot have")
 
 
 def check_names(columns: list[str], names: list[str], path: str) -> None:
@@ -142,6 +152,7 @@ class Lines:
     """A text file line by line, many at a time, unzipped if need be."""
 
     def __init__(self, path: str):
+        self._path = path
         self._file = open(path, "rb")  # noqa: SIM115 - closed by close()
         zipped = self._file.read(2) == b"\x1f\x8b"
         self._file.seek(0)
@@ -149,7 +160,7 @@ class Lines:
         self._data = np.empty(_BLOCK, np.uint8)
         self._at = self._filled = self._seen = 0  # first byte not yet taken, end of what was read, end of what was searched
         self._ends = np.empty(0, np.int64)  # of lines, from ``_at`` on
-        self._final = False
+        self._final = self._returns = False  # the end was read; the last line end was CR LF
         self.line = 1  # number of the next
 
     def tell(self) -> int:
@@ -163,15 +174,23 @@ class Lines:
             self._at, self._filled, self._seen = 0, left, self._seen - self._at
         if self._filled == len(self._data):
             if not self._ends.size and self._filled > _LONGEST:
-                raise InvalidTable(f"line {self.line} is longer than {_LONGEST:,} bytes: is this a text table?")
+                raise InvalidTable(f"{self._path}, line {self.line} is longer than {_LONGEST:,} bytes: is this a text table?")
             self._data = np.concatenate([self._data, np.empty(len(self._data), np.uint8)])
-        got = self._stream.readinto(self._data.data[self._filled :])
+        try:
+            got = self._stream.readinto(self._data.data[self._filled :])
+        except (OSError, EOFError, zlib.error) as error:
+            raise InvalidTable(f"{self._path} cannot be read after line {self.line}: {error}") from None
         self._filled += got
         self._final = got == 0
         fresh = np.flatnonzero(self._data[self._seen : self._filled] == 10) + self._seen
         self._seen = self._filled
+        if fresh.size:
+            self._returns = bool(fresh[-1] > self._at and self._data[fresh[-1] - 1] == 13)
         if self._final and self._filled > self._at and (self._filled == 0 or self._data[self._filled - 1] != 10):
-            fresh = np.append(fresh, self._filled)  # the last line has no end
+            if self._returns and self._data[self._filled - 1] != 13:  # the last line has no end: it gets that of the one before
+                self._data[self._filled] = 13
+                self._filled += 1
+            fresh = np.append(fresh, self._filled)
         self._ends = np.concatenate([self._ends, fresh])
 
     def take(self, n: int) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
@@ -224,6 +243,8 @@ class TextTable(Table):
                 self.ending = b"\r\n" if self.header.endswith(b"\r") else b"\n"
                 self.header = self.header.rstrip(b"\r")
                 text = self.header.decode("utf-8-sig", "replace")
+                if "\r" in text:
+                    raise InvalidTable(f"{path}: lines end with CR alone, or the header has one in it: save it with LF or CR LF")
                 self.delimiter = reading["delimiter"] or max(",\t;|", key=text.count)
                 names = [name.strip() for name in next(csv.reader([text], delimiter=self.delimiter))]
         finally:
@@ -374,6 +395,14 @@ class ParquetTable(Table):
         at = match(self.columns, reading["columns"], os.path.basename(path), geometry=True)
         self.places = sorted({*(at[role] for role in ("lat", "lon", "geometry") if role in at), *place_columns(self.columns)})
         self._read = 0
+
+    def batches(self) -> Iterator[Batch]:
+        import pyarrow as pa
+
+        try:
+            yield from super().batches()
+        except (OSError, pa.ArrowException) as error:
+            raise InvalidTable(f"{self.path} cannot be read as Parquet: {' '.join(str(error).split())}") from None
 
     @property
     def done(self) -> float:

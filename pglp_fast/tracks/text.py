@@ -146,6 +146,8 @@ def layout_of(source: Source, columns: Mapping[str, Any] | None, names: Sequence
     delimiter = delimiter or max(",\t;|", key=head.count)
     if names is None:
         source.take_line()
+        if "\r" in head:
+            raise InvalidTable(f"{source.name}: lines end with CR alone, or the header has one in it: save it with LF or CR LF")
         names = [name.strip() for name in next(csv.reader([head], delimiter=delimiter))]
     return Layout(roles.match(names, columns, source.name), len(names), delimiter)
 
