@@ -36,7 +36,8 @@ class TraceResult:
     domain_size : |C_t|
     disconnected, isolated : locations of C_t without neighbours in it, and those of them that needed repair
     added : edges that the repair added
-    surrogate : the true location was not in C_t; the nearest location of C_t was released from
+    surrogate : the true location was not in C_t; the nearest location of C_t was released from. It depends on the truth: publish
+        ``released``, and what follows from it, but not this
     exposed : C_t was a single location that the policy wants hidden: nothing could be done
     evidence : what the releases say about where users were, for ``pf.attack``; kept where it was asked for
     """
