@@ -106,3 +106,19 @@ def test_everything_in_all_is_there():
         assert getattr(pf, name) is not None
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         _ = pf.nothing
+
+
+def test_compiling_is_said_where_somebody_looks(monkeypatch, capsys, tmp_path):
+    """Once, on a terminal, where a kernel is not in the cache; a minute of silence looks like a hang."""
+    from pglp_fast.cli import say
+
+    monkeypatch.delenv("NUMBA_DISABLE_JIT", raising=False)
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    say.warn_of_compiling("no.such_kernel")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(say.sys.stderr, "isatty", lambda: True)
+    say.warn_of_compiling("no.such_kernel")
+    assert "compiling, once on this machine" in capsys.readouterr().err
+    (tmp_path / "no.such_kernel-3.py311.nbi").touch()
+    say.warn_of_compiling("no.such_kernel")
+    assert capsys.readouterr().err == ""

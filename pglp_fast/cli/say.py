@@ -13,10 +13,12 @@ def note(text: str) -> None:
 
 
 def warn_of_compiling(kernel: str) -> None:
-    """Say so if a kernel, such as "trace.step_users", was never compiled on this machine: the first use takes a minute."""
+    """Say so, on a terminal, if a kernel such as "trace.step_users" was never compiled here: the first use takes a minute."""
     import os
     from pathlib import Path
 
+    if not sys.stderr.isatty() or os.environ.get("NUMBA_DISABLE_JIT", "0") != "0":
+        return
     own = Path(__file__).parents[1] / "_kernels" / "__pycache__"
     elsewhere = os.environ.get("NUMBA_CACHE_DIR")
     if not any(own.glob(f"{kernel}-*.nbi")) and not (elsewhere and any(Path(elsewhere).rglob(f"{kernel}-*.nbi"))):
