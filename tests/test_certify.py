@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 import pglp_fast as pf
-from pglp_fast._kernels import weights
 from pglp_fast.certify import rounding_bound
 from pglp_fast.errors import InvalidParameter
 from pglp_fast.expbound import exp_lower_bound
@@ -394,11 +393,9 @@ def test_a_broken_pair_in_the_hull_fails():
     G = pf.PolicyGraph.from_edges(g, [(0, 2), (1, 3), (2, 4), (3, 5), (4, 6), (8, 7)])
     m = pf.PPIM(G, epsilon=1.0, domain=pf.Domain(g, [0, 1, 2, 3, 4, 5, 6, 8]), calibration="graph", sampler="table")
     assert pf.certify(m).ok
-    W = m._weights(0)
-    place = len(W) - 1  # location 8
-    W[place, 0] += W[place, place] // np.uint64(2)  # far too likely to be released as location 0
-    W[place, place] -= W[place, place] // np.uint64(2)
-    columns = 1 << int(m._bits[0])
-    at = place * columns
-    weights.build_alias(W[place], int(m._bits[0]), m._cut[at : at + columns], m._alias[at : at + columns])
+    w = m.table(8)[1]
+    half = w[-1] // np.uint64(2)
+    w[0] += half  # far too likely to be released as location 0
+    w[-1] -= half
+    set_weights(m, 8, w)
     assert not pf.certify(m).ok

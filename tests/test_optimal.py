@@ -7,10 +7,10 @@ from scipy.optimize import linprog
 from scipy.sparse import eye_array, kron, lil_array
 
 import pglp_fast as pf
-from pglp_fast._kernels import weights
 from pglp_fast.files import read_arrays, write_arrays
 from pglp_fast.mechanisms import optimal
 from pglp_fast.mechanisms.symmetry import orbits, symmetries
+from test_samplers import set_weights
 
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="large input")
 EPSILONS = (0.01, 0.1, 1.0, 3.0, 10.0)
@@ -369,12 +369,11 @@ def test_release_follows_the_matrix(mechanism):
 def test_one_weight_past_the_bound_fails_the_certificate():
     m = pf.KRR(pf.blocks(pf.Grid(3, 3), 3), epsilon=1.0)
     assert pf.certify(m).ok
-    W = m._weights(0)
-    shift = np.uint64(int(W[0, 0]) // 1000)
-    W[0, 0] += shift
-    W[0, 1] -= shift
-    columns = 1 << int(m._bits[0])
-    weights.build_alias(W[0], int(m._bits[0]), m._cut[:columns], m._alias[:columns])
+    w = m.table(0)[1]
+    shift = np.uint64(int(w[0]) // 1000)
+    w[0] += shift
+    w[1] -= shift
+    set_weights(m, 0, w)
     c = pf.certify(m)
     assert not c.ok
     assert 0 in c.edge

@@ -6,6 +6,7 @@ import pytest
 
 import pglp_fast as pf
 from pglp_fast._kernels import weights
+from test_samplers import set_weights
 
 compiled = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="large input")
 INNER = {
@@ -123,12 +124,11 @@ def test_a_broken_mechanism_stays_broken():
     m = pf.KRR(pf.blocks(pf.Grid(3, 3), 3), epsilon=1.0)
     r = pf.Remapped(m)
     assert pf.certify(r).ok
-    W = m._weights(0)
-    shift = np.uint64(int(W[0, 0]) // 1000)
-    W[0, 0] += shift
-    W[0, 1] -= shift
-    columns = 1 << int(m._bits[0])
-    weights.build_alias(W[0], int(m._bits[0]), m._cut[:columns], m._alias[:columns])
+    w = m.table(0)[1]
+    shift = np.uint64(int(w[0]) // 1000)
+    w[0] += shift
+    w[1] -= shift
+    set_weights(m, 0, w)
     assert not pf.certify(r).ok
 
 
