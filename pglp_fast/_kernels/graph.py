@@ -59,6 +59,20 @@ def find_root(parent, i):
 
 
 @kernel
+def number_roots(parent, out):
+    """out[i] = number of i's component, in order of appearance; returns how many there are."""
+    count = 0
+    for i in range(parent.shape[0]):  # a root is the lowest of its component, so it is met first
+        root = find_root(parent, i)
+        if root == i:
+            out[i] = count
+            count += 1
+        else:
+            out[i] = out[root]
+    return count
+
+
+@kernel
 def components(cliques, n_cliques, indptr, indices, out):
     """Connected components numbered by their lowest location; returns how many."""
     n = cliques.shape[0]
@@ -79,15 +93,7 @@ def components(cliques, n_cliques, indptr, indices, out):
                     parent[b] = a
                 elif b < a:
                     parent[a] = b
-    count = 0
-    for i in range(n):  # a root is the lowest of its component, so it is met first
-        root = find_root(parent, i)
-        if root == i:
-            out[i] = count
-            count += 1
-        else:
-            out[i] = out[root]
-    return count
+    return number_roots(parent, out)
 
 
 @kernel

@@ -7,7 +7,7 @@ ties in "nearest" go to the lower index.
 
 import numpy as np
 
-from .graph import find_root
+from .graph import find_root, number_roots
 from .hull import contains
 from .jit import kernel
 
@@ -169,18 +169,9 @@ def protected_pairs(members, lattice, hull, everyone, indptr, indices, address):
 @kernel
 def connected(lead, pairs):
     """(label of each place, how many labels): who hangs together by cliques and pairs."""
-    k = lead.shape[0]
     parent = lead.copy()
     for e in range(pairs.shape[0]):
         a, b = find_root(parent, pairs[e, 0]), find_root(parent, pairs[e, 1])
         parent[max(a, b)] = min(a, b)
-    label = np.empty(k, np.int64)
-    count = 0
-    for p in range(k):
-        root = find_root(parent, p)
-        if root == p:
-            label[p] = count
-            count += 1
-        else:
-            label[p] = label[root]
-    return label, count
+    label = np.empty(lead.shape[0], np.int64)
+    return label, number_roots(parent, label)
