@@ -26,7 +26,8 @@ class InvalidTransition(PGLPError, ValueError):
 
 
 class InvalidTable(PGLPError, ValueError):
-    """A file or table that cannot be read as locations of users, or fixes that cannot be resampled."""
+    """A file or table that cannot be read as locations of users, or fixes that cannot be
+    resampled."""
 
 
 class MissingPackage(PGLPError, ImportError):
@@ -34,7 +35,8 @@ class MissingPackage(PGLPError, ImportError):
 
 
 class InvalidEvidence(PGLPError, ValueError):
-    """Releases that contradict each other under the model, or rows that are not evidence over the map."""
+    """Releases that contradict each other under the model, or rows that are not evidence over
+    the map."""
 
 
 class BudgetExceeded(PGLPError):
@@ -47,3 +49,7 @@ class InvalidState(PGLPError, ValueError):
 
 class TooLarge(PGLPError, ValueError):
     """An exact answer that would not fit in memory or time."""
+
+
+class UnsafeWarning(UserWarning):
+    """What was asked for does not protect people: it is there for comparisons only."""

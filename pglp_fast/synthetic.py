@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from .locations import Grid
+from pglp_fast.space.grid import Grid
 
 CATEGORIES = ("home", "food", "shop", "work", "school")
 # where people live: (x, y, spread) as shares of the map, and how many
@@ -20,7 +20,8 @@ _CENTRES = (
 
 @dataclass(frozen=True)
 class City:
-    """A grid, how likely people are in each cell, and what each cell is (an index of ``CATEGORIES``, -1 for nothing)."""
+    """A grid, how likely people are in each cell, and what each cell is (an index of
+    ``CATEGORIES``, -1 for nothing)."""
 
     grid: Grid
     density: NDArray[np.float64]
@@ -28,14 +29,19 @@ class City:
 
     def people(self, n: int, seed: int = 0) -> NDArray[np.int32]:
         """Cells of n people."""
-        return np.random.default_rng(seed).choice(self.grid.size, size=n, p=self.density).astype(np.int32)
+        return (
+            np.random.default_rng(seed)
+            .choice(self.grid.size, size=n, p=self.density)
+            .astype(np.int32)
+        )
 
     def walks(self, users: int, steps: int, seed: int = 0) -> NDArray[np.int32]:
-        """Cells (users, steps) of people who live somewhere, go to places where others are, stay a while and come home.
+        """Cells (users, steps) of people who live somewhere, go to places where others are, stay a
+        while and come home.
 
-        A step goes to one of the eight cells around, towards the goal of the day; at the goal people stay with probability 0.8 a
-        step, and then set out for another place (or home, every other time).
-        """
+        A step goes to one of the eight cells around, towards the goal of the day; at the goal
+        people stay with probability 0.8 a step, and then set out for another place (or home, every
+        other time)."""
         rng = np.random.default_rng(seed)
         grid, n = self.grid, users
 
@@ -52,12 +58,15 @@ class City:
             goes_home = rng.random(n) < 0.5
             goal = np.where(leaves, np.where(goes_home, home, places()), goal)
             strays = rng.integers(-1, 2, (2, n)) * (rng.random(n) < 0.15)
-            step = np.where(rng.random(n) < 0.85, np.sign(goal - at), 0) + np.where(there, 0, strays)
+            step = np.where(rng.random(n) < 0.85, np.sign(goal - at), 0) + np.where(
+                there, 0, strays
+            )
             at = np.clip(at + np.clip(step, -1, 1), 0, np.array([[grid.rows - 1], [grid.cols - 1]]))
         return out
 
     def visits(self, n: int, steps: int, seed: int = 0, *, places: int = 12) -> NDArray[np.int32]:
-        """(n, steps) cells of people checking in: each has a few places, the k-th visited in proportion to 1/k."""
+        """(n, steps) cells of people checking in: each has a few places, the k-th visited in
+        proportion to 1/k."""
         rng = np.random.default_rng(seed)
         favourites = rng.choice(self.grid.size, size=(n, places), p=self.density)
         share = 1 / np.arange(1, places + 1)
@@ -66,16 +75,21 @@ class City:
 
 
 def synthetic_city(rows: int = 60, cols: int = 60, *, cell_km: float = 0.27, seed: int = 0) -> City:
-    """A centre, four suburbs, a river that nobody lives in, and cells with a main use, the same for the same seed."""
+    """A centre, four suburbs, a river that nobody lives in, and cells with a main use, the same
+    for the same seed."""
     grid = Grid(rows, cols, cell_km=cell_km, origin=(35.68, 139.60))
     rng = np.random.default_rng(seed)
-    y, x = np.meshgrid((np.arange(rows) + 0.5) / rows, (np.arange(cols) + 0.5) / cols, indexing="ij")
+    y, x = np.meshgrid(
+        (np.arange(rows) + 0.5) / rows, (np.arange(cols) + 0.5) / cols, indexing="ij"
+    )
     density = np.full((rows, cols), 0.08)
     for cx, cy, spread, weight in _CENTRES:
         density += weight * np.exp(-((x - cx) ** 2 + (y - cy) ** 2) / (2 * spread**2))
     density *= rng.gamma(4.0, 0.25, size=density.shape)
     density[np.abs(y - (0.40 + 0.08 * np.sin(7 * x))) < 0.6 / rows] = 0.0
     busy = np.clip(density / density.max() * 3, 0.15, 1.0)
-    kind = rng.choice(len(CATEGORIES), size=density.shape, p=(0.4, 0.2, 0.15, 0.2, 0.05)).astype(np.int32)
+    kind = rng.choice(len(CATEGORIES), size=density.shape, p=(0.4, 0.2, 0.15, 0.2, 0.05)).astype(
+        np.int32
+    )
     kind[(rng.random(density.shape) > busy) | (density == 0)] = -1
     return City(grid, (density / density.sum()).reshape(-1), kind.reshape(-1))

@@ -1,4 +1,5 @@
-"""A real browser for tests: Chromium without a window, driven over the DevTools protocol through two pipes."""
+"""A real browser for tests: Chromium without a window, driven over the DevTools protocol through
+two pipes."""
 
 import base64
 import json
@@ -11,7 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-# the protocol is spoken on descriptors 3 and 4, which the pipes must be moved to without treading on each other
+# the protocol is spoken on descriptors 3 and 4, which the pipes must be moved to without treading
+# on each other
 _LAUNCH = """
 import fcntl, os, sys
 ends = [fcntl.fcntl(int(fd), fcntl.F_DUPFD, 10) for fd in sys.argv[1:3]]
@@ -30,20 +32,28 @@ def find_chromium() -> str | None:
 
 
 class Browser:
-    """One page. ``problems`` holds what it complained about: exceptions, console errors, refused requests."""
+    """One page.
+
+    ``problems`` holds what it complained about: exceptions, console errors, refused requests.
+    """
 
     def __init__(self, folder: Path, executable: str, width: int = 1280, height: int = 900):
         to_child, self._out = os.pipe()
         self._in, from_child = os.pipe()
         options = (
-            "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking --disable-component-update "
-            f"--disable-sync --disable-extensions --mute-audio --remote-debugging-pipe --window-size={width},{height}"
+            "--headless --no-sandbox --disable-gpu --no-first-run --disable-background-networking "
+            "--disable-component-update "
+            "--disable-sync --disable-extensions --mute-audio --remote-debugging-pipe "
+            f"--window-size={width},{height}"
         ).split()
         words = [executable, *options, f"--user-data-dir={folder}", "about:blank"]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", _LAUNCH, str(to_child), str(from_child), *words], pass_fds=(to_child, from_child),
-            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            [sys.executable, "-c", _LAUNCH, str(to_child), str(from_child), *words],
+            pass_fds=(to_child, from_child),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         os.close(to_child)
         os.close(from_child)
         self._buffer, self._count, self._session, self._events = b"", 0, None, []
@@ -55,8 +65,12 @@ class Browser:
             raise
 
     def _attach(self) -> None:
-        target = next(t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page")
-        self._session = self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)["sessionId"]
+        target = next(
+            t for t in self.call("Target.getTargets")["targetInfos"] if t["type"] == "page"
+        )
+        self._session = self.call(
+            "Target.attachToTarget", targetId=target["targetId"], flatten=True
+        )["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
             self.call(f"{domain}.enable")
 
@@ -92,17 +106,35 @@ class Browser:
         about = event.get("params", {})
         if event.get("method") == "Runtime.exceptionThrown":
             self.problems.append(json.dumps(about["exceptionDetails"])[:600])
-        elif event.get("method") == "Log.entryAdded" and about["entry"]["level"] in ("error", "warning"):
+        elif event.get("method") == "Log.entryAdded" and about["entry"]["level"] in (
+            "error",
+            "warning",
+        ):
             self.problems.append(about["entry"]["text"])
-        elif event.get("method") == "Runtime.consoleAPICalled" and about["type"] in ("error", "warning", "assert"):
+        elif event.get("method") == "Runtime.consoleAPICalled" and about["type"] in (
+            "error",
+            "warning",
+            "assert",
+        ):
             self.problems.append(str(about["args"]))
-        elif event.get("method") == "Network.requestWillBeSent" and not about["request"]["url"].startswith("file:"):
+        elif event.get("method") == "Network.requestWillBeSent" and not about["request"][
+            "url"
+        ].startswith("file:"):
             self.problems.append(f"asked for {about['request']['url']}")
 
     def resize(self, width: int, height: int, *, dark: bool = False, touch: bool = False) -> None:
-        self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=touch)
+        self.call(
+            "Emulation.setDeviceMetricsOverride",
+            width=width,
+            height=height,
+            deviceScaleFactor=1,
+            mobile=touch,
+        )
         self.call("Emulation.setTouchEmulationEnabled", enabled=touch)
-        self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}])
+        self.call(
+            "Emulation.setEmulatedMedia",
+            features=[{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}],
+        )
 
     def open(self, path: Path) -> None:
         self._events.clear()
@@ -113,7 +145,9 @@ class Browser:
 
     def ask(self, expression: str) -> Any:
         """The value of a JavaScript expression on the page."""
-        answer = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
+        answer = self.call(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         if "exceptionDetails" in answer:
             raise RuntimeError(json.dumps(answer["exceptionDetails"]))
         return answer["result"].get("value")
@@ -123,7 +157,8 @@ class Browser:
         where = self.ask(
             f"(() => {{ const e = document.querySelector({selector!r});"
             " e.scrollIntoView({block: 'center', behavior: 'instant'});"
-            " const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / 2]; })()"
+            " const r = e.getBoundingClientRect(); return [r.x + r.width / 2, r.y + r.height / "
+            "2]; })()"
         )
         return where[0], where[1]
 
@@ -141,7 +176,11 @@ class Browser:
         x, y = self.middle(selector)
         self.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[{"x": x, "y": y}])
         for k in range(1, 5):
-            self.call("Input.dispatchTouchEvent", type="touchMove", touchPoints=[{"x": x + by * k / 4, "y": y}])
+            self.call(
+                "Input.dispatchTouchEvent",
+                type="touchMove",
+                touchPoints=[{"x": x + by * k / 4, "y": y}],
+            )
         self.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
 
     def press(self, key: str) -> None:

@@ -1,4 +1,5 @@
-"""Tables for the tests of the command line, and what a release of them must be, written from the definitions."""
+"""Tables for the tests of the command line, and what a release of them must be, written from the
+definitions."""
 
 import csv
 import io
@@ -21,7 +22,8 @@ def the_grid():
 
 
 def real_process():
-    """(command, environment) of the command line in a process of its own, from the same tree as this one."""
+    """(command, environment) of the command line in a process of its own, from the same tree as
+    this one."""
     tree = str(Path(pf.__file__).parent.parent)
     paths = os.pathsep.join(p for p in (tree, os.environ.get("PYTHONPATH")) if p)
     return [sys.executable, "-m", "pglp_fast.cli"], {**os.environ, "PYTHONPATH": paths}
@@ -68,9 +70,12 @@ def write_csv(path, columns, *, ending="\n", delimiter=","):
 def trips(path, n=300, users=7, seed=0, *, inside=1.0, **how):
     user, time, lat, lon = some_rows(n, users, seed, inside=inside)
     columns = {
-        "note": [f'"{k}, said ""{k}"""' for k in range(n)], "user": [f"u{u}" for u in user], "time": time,
-        "lat": [f"{v:.6f}" for v in lat], "lon": [f"{v:.6f}" for v in lon],
-    }  # fmt: skip
+        "note": [f'"{k}, said ""{k}"""' for k in range(n)],
+        "user": [f"u{u}" for u in user],
+        "time": time,
+        "lat": [f"{v:.6f}" for v in lat],
+        "lon": [f"{v:.6f}" for v in lon],
+    }
     if how.get("delimiter", ",") != ",":
         columns["note"] = [f"{k}" for k in range(n)]
     return write_csv(path, columns, **how)

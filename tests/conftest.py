@@ -1,6 +1,55 @@
 """Every run of the suite draws the same cases: a failure is a bug, never bad luck."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numba
+import pytest
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("fixed", derandomize=True, deadline=None, max_examples=60, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("fixed")
+settings.register_profile(
+    "fixed",
+    derandomize=True,
+    deadline=None,
+    max_examples=60,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+# other cases at each run, and many more: HYPOTHESIS_PROFILE=thorough pytest tests/properties
+settings.register_profile(
+    "thorough",
+    deadline=None,
+    max_examples=700,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
+
+PERF = Path(__file__).parent / "perf"
+
+
+def pytest_xdist_auto_num_workers(config):
+    """Nothing runs beside what is timed."""
+    paths = [Path(config.invocation_params.dir, a.split("::")[0]).resolve() for a in config.args]
+    return 0 if all(PERF in (path, *path.parents) for path in paths) else None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session):
+    """Compile once, by two processes from both ends, before the workers start: else each of them
+    compiles the same kernels."""
+    workers = getattr(session.config.option, "numprocesses", None)
+    if not workers or hasattr(session.config, "workerinput") or numba.config.DISABLE_JIT:
+        return
+    from pglp_fast._kernels.base.jit import FOLDERS
+    from pglp_fast.cli.warmup import warm_up
+
+    if not FOLDERS:
+        return
+    wanted = "\n".join(sorted(folder.name for folder in FOLDERS.values()))
+    done = next(iter(FOLDERS.values())).parent / "complete"
+    if not done.exists() or done.read_text() != wanted:
+        backwards = "from pglp_fast.cli.warmup import warm_up; warm_up(backwards=True)"
+        with subprocess.Popen([sys.executable, "-c", backwards]):
+            warm_up()
+        done.write_text(wanted)

@@ -1,9 +1,9 @@
-"""Slow, literal oracles for `pglp_fast`, written from the specification and the paper, never from a kernel.
+"""Slow, literal oracles for `pglp_fast`, written from the specification and the paper, never from a
+kernel.
 
-Plain data only: `lattice` is an (N, 2) integer array of (col, row), `scale` is (dx, dy) in km per lattice
-unit, a graph is a set of pairs (i, j) with i < j, a domain is a set of ints. Scales are taken as the exact
-values of their floats.
-"""
+Plain data only: `lattice` is an (N, 2) integer array of (col, row), `scale` is (dx, dy) in km per
+lattice unit, a graph is a set of pairs (i, j) with i < j, a domain is a set of ints. Scales are
+taken as the exact values of their floats."""
 
 import math
 from fractions import Fraction
@@ -32,7 +32,8 @@ def _dot(a, b):
 
 
 def hull(points):
-    """Convex hull by gift wrapping on Python ints: ccw, strictly convex, from the smallest point."""
+    """Convex hull by gift wrapping on Python ints: ccw, strictly convex, from the smallest
+    point."""
     points = sorted({(int(x), int(y)) for x, y in points})
     start = here = points[0]
     vertices = []
@@ -73,7 +74,8 @@ def contains(vertices, p):
 
 
 def gauge(vertices, p):
-    """||p||_K (K-norm Mechanism) for a rank-2 K: the largest of the edge functionals; p is (..., 2)."""
+    """||p||_K (K-norm Mechanism) for a rank-2 K: the largest of the edge functionals; p is (...,
+    2)."""
     x, y = np.moveaxis(np.asarray(p, float), -1, 0)
     functionals = []
     for a, b in _sides(vertices):
@@ -168,7 +170,10 @@ def blocks(rows, cols, k):
 
 def categories(rows, cols, labels, k):
     """G_poi: same category (>= 0) within the same block (spec 2)."""
-    keys = [(int(labels[s]), _block_of(cols, k, s)) if labels[s] >= 0 else None for s in range(rows * cols)]
+    keys = [
+        (int(labels[s]), _block_of(cols, k, s)) if labels[s] >= 0 else None
+        for s in range(rows * cols)
+    ]
     return _same_key(keys)
 
 
@@ -181,8 +186,30 @@ def neighbours8(rows, cols):
     return {(a, b) for a, b in combinations(range(rows * cols), 2) if adjacent(a, b)}
 
 
+def in_polygon(rings, x, y):
+    """Even-odd rule in fractions: how often a ray to the east meets the rings. A side is met by the
+    rows from its south end on, and a point on it is inside: west and south sides belong to it."""
+    x, y = Fraction(x), Fraction(y)
+    inside = False
+    for ring in rings:
+        for a, b in zip(ring, [*ring[1:], ring[0]]):
+            (ax, ay), (bx, by) = sorted(
+                [tuple(map(Fraction, a)), tuple(map(Fraction, b))], key=lambda p: (p[1], p[0])
+            )
+            if ay <= y < by and ax + (y - ay) / (by - ay) * (bx - ax) > x:
+                inside = not inside
+    return inside
+
+
+def nearest_others(lattice, scale, s, k, among):
+    """The k of ``among`` nearest to s, itself left out; ties to the lower index."""
+    others = [i for i in among if i != s]
+    return sorted(others, key=lambda i: (squared_length(lattice, scale, s, i), i))[:k]
+
+
 def sensitivity_hull(lattice, edges):
-    """K = conv of +-(f(i) - f(j)) over these edges, in lattice units (spec 4; paper: Sensitivity Hull)."""
+    """K = conv of +-(f(i) - f(j)) over these edges, in lattice units (spec 4; paper: Sensitivity
+    Hull)."""
     differences = []
     for i, j in edges:
         d = (int(lattice[i][0]) - int(lattice[j][0]), int(lattice[i][1]) - int(lattice[j][1]))
@@ -194,7 +221,9 @@ def l1_sensitivity(lattice, scale, edges):
     """S = max |dx| + |dy| over these edges, in km (spec 4; paper: l1-norm Sensitivity)."""
     dx, dy = scale
     lengths = [
-        abs(int(lattice[i][0]) - int(lattice[j][0])) * dx + abs(int(lattice[i][1]) - int(lattice[j][1])) * dy for i, j in edges
+        abs(int(lattice[i][0]) - int(lattice[j][0])) * dx
+        + abs(int(lattice[i][1]) - int(lattice[j][1])) * dy
+        for i, j in edges
     ]
     return float(max(lengths, default=0.0))
 
@@ -211,9 +240,43 @@ def noise_body(lattice, scale, edges, mechanism):
     return radius * np.array([(-1.0, 0.0), (0.0, -1.0), (1.0, 0.0), (0.0, 1.0)])
 
 
+def weighted_hull(lattice, weights):
+    """conv of +-(f(i) - f(j)) / w over the edges (i, j) of weight w, as fractions (spec 10)."""
+    differences = [(Fraction(0), Fraction(0))]
+    for (i, j), w in weights.items():
+        d = [(int(lattice[i][k]) - int(lattice[j][k])) / Fraction(w) for k in (0, 1)]
+        differences += [tuple(d), (-d[0], -d[1])]
+    common = math.lcm(*(x.denominator for d in differences for x in d))
+    corners = hull([(x * common, y * common) for x, y in differences])
+    return [(Fraction(x, common), Fraction(y, common)) for x, y in corners]
+
+
+def weighted_body(lattice, scale, weights, mechanism):
+    """K in km of weighted edges: the hull, or the diamond around it (spec 10)."""
+    corners = weighted_hull(lattice, weights)
+    if mechanism == "ppim":
+        return np.array(corners, float) * np.asarray(scale, float)
+    radius = max(
+        float(abs(x) * Fraction(scale[0]) + abs(y) * Fraction(scale[1])) for x, y in corners
+    )
+    return radius * np.array([(-1.0, 0.0), (0.0, -1.0), (1.0, 0.0), (0.0, 1.0)])
+
+
+def weighted_distance(n, weights, a):
+    """The least sum of weights from a to every location, by relaxing every edge n times."""
+    least = {a: Fraction(0)}
+    for _ in range(n):
+        for (i, j), w in weights.items():
+            for u, v in ((i, j), (j, i)):
+                if u in least and least[u] + Fraction(w) < least.get(v, math.inf):
+                    least[v] = least[u] + Fraction(w)
+    return [least.get(s, math.inf) for s in range(n)]
+
+
 # Pr(z|s) (spec 5)
 #
-# The noise is w * r with w on the boundary of K by cone measure and r ~ Gamma(2, 1/eps). Along a side of K, w
+# The noise is w * r with w on the boundary of K by cone measure and r ~ Gamma(2, 1/eps). Along a
+# side of K, w
 # is linear in tau, and on a line of the plane 1/r is linear in w. So with x = 1/r a region is
 # lo(tau) <= x <= hi(tau), both piecewise linear; the r-integral is closed and the tau-integral is a
 # Gauss-Legendre sum.
@@ -228,7 +291,8 @@ def _exact_units(lattice, scale):
 
 
 def _snap_to_lattice(vector_km, scale):
-    """The exact lattice multiple that a rounded km vector stands for, else the vector's own exact value."""
+    """The exact lattice multiple that a rounded km vector stands for, else the vector's own
+    exact value."""
     out = []
     for value, step in zip(vector_km, scale, strict=True):
         given = Fraction(float(value))
@@ -262,7 +326,8 @@ def _clip_bisector(z, y, others):
 
 
 def _voronoi_region(points, z):
-    """z's region, exact: the points whose bisectors bound it, its corners, its directions at infinity."""
+    """z's region, exact: the points whose bisectors bound it, its corners, its directions at
+    infinity."""
     centre = points[z]
     others = [p for i, p in enumerate(points) if i != z]
     others.sort(key=lambda p: _dot(_minus(p, centre), _minus(p, centre)))
@@ -317,7 +382,8 @@ def _split_sides(body, view):
 
 
 def _strips(body, normals, offsets, view):
-    """(weight, hi at both ends, lo at both ends) of every strip of K's boundary that sees the region."""
+    """(weight, hi at both ends, lo at both ends) of every strip of K's boundary that sees the
+    region."""
     ends, weights = _split_sides(body, view)
     sees = np.all(ends.mean(axis=1) @ normals[offsets == 0].T < 0, axis=1)
     lo_middle, lo = _envelope(ends, normals[offsets > 0], offsets[offsets > 0], max, 0.0)
@@ -327,10 +393,13 @@ def _strips(body, normals, offsets, view):
 
 
 def _envelope(ends, normals, offsets, choose, default):
-    """The max or min of n.w/c on each strip, chosen at its middle: its value there and at the ends."""
+    """The max or min of n.w/c on each strip, chosen at its middle: its value there and at the
+    ends."""
     pick = {max: np.argmax, min: np.argmin}[choose]
     n = len(ends)
-    values = np.concatenate([np.full((n, 2, 1), default), ends @ (normals / offsets[:, None]).T], axis=2)
+    values = np.concatenate(
+        [np.full((n, 2, 1), default), ends @ (normals / offsets[:, None]).T], axis=2
+    )
     middles = np.concatenate([np.full((n, 1), default), values[:, :, 1:].mean(axis=1)], axis=1)
     which = pick(middles, axis=1)
     rows = np.arange(n)
@@ -341,12 +410,15 @@ def _radial_mass(near, far):
     """The integral of t exp(-t) from near to far, kept accurate when they are close."""
     gap = far - near
     finite = np.where(np.isfinite(gap), gap, 0.0)
-    bracket = np.where(np.isfinite(gap), -(1 + near) * np.expm1(-finite) - finite * np.exp(-finite), 1 + near)
+    bracket = np.where(
+        np.isfinite(gap), -(1 + near) * np.expm1(-finite) - finite * np.exp(-finite), 1 + near
+    )
     return np.exp(-near) * bracket
 
 
 def _gently_varying(ends, epsilon):
-    """Whether t = eps/x varies by at most a factor of 2 and at most 8 over the strip, or is out of sight."""
+    """Whether t = eps/x varies by at most a factor of 2 and at most 8 over the strip, or is out
+    of sight."""
     small, large = ends.min(axis=1), ends.max(axis=1)
     with np.errstate(divide="ignore", invalid="ignore"):
         out_of_sight = epsilon / large > NEGLIGIBLE
@@ -355,7 +427,8 @@ def _gently_varying(ends, epsilon):
 
 
 def _integrate_strips(owner, weights, hi, lo, count, epsilon, nodes):
-    """For each owner, the sum over its strips of weight * mean radial mass between eps/hi and eps/lo."""
+    """For each owner, the sum over its strips of weight * mean radial mass between eps/hi and
+    eps/lo."""
     x, gauss = np.polynomial.legendre.leggauss(nodes)
     x, gauss = (x + 1) / 2, gauss / 2
     total = np.zeros(count)
@@ -370,7 +443,9 @@ def _integrate_strips(owner, weights, hi, lo, count, epsilon, nodes):
 
 def _halve(ends):
     middle = ends.mean(axis=1)
-    return np.concatenate([np.stack([ends[:, 0], middle], axis=1), np.stack([middle, ends[:, 1]], axis=1)])
+    return np.concatenate(
+        [np.stack([ends[:, 0], middle], axis=1), np.stack([middle, ends[:, 1]], axis=1)]
+    )
 
 
 def _gauss_sum(weights, hi, lo, epsilon, x, gauss):
@@ -385,7 +460,10 @@ def _pmf_planar(points, body, epsilon, nodes):
     regions = [_voronoi_region(points, z) for z in range(count)]
     out = np.empty((count, count))
     for i, s in enumerate(points):
-        strips = [_strips(body, *_seen_from(s, z, region)) for z, region in zip(points, regions, strict=True)]
+        strips = [
+            _strips(body, *_seen_from(s, z, region))
+            for z, region in zip(points, regions, strict=True)
+        ]
         owner = np.repeat(np.arange(count), [len(weights) for weights, _, _ in strips])
         weights, hi, lo = (np.concatenate(parts) for parts in zip(*strips, strict=True))
         out[i] = _integrate_strips(owner, weights, hi, lo, count, epsilon, nodes)
@@ -393,7 +471,8 @@ def _pmf_planar(points, body, epsilon, nodes):
 
 
 def _line_intervals(points, s, w, labels):
-    """The exact (lo, hi) of tau where s + tau w snaps to each point, else None; ties to the lower label."""
+    """The exact (lo, hi) of tau where s + tau w snaps to each point, else None; ties to the
+    lower label."""
     offsets = [_minus(p, s) for p in points]
     lines = [(_dot(d, d), -2 * _dot(w, d)) for d in offsets]
     out = []
@@ -431,21 +510,24 @@ def _segment_intervals(lattice, scale, outputs, body_km):
 def pmf_matrix(lattice, scale, outputs, body_km, epsilon, nodes=24):
     """P[i, j] = Pr(outputs[j] | outputs[i]): K-norm noise snapped to the nearest output (spec 5).
 
-    `body_km` has 1 vertex (no noise), 2 (Laplace along the segment) or more (ccw, the origin inside).
-    """
+    `body_km` has 1 vertex (no noise), 2 (Laplace along the segment) or more (ccw, the origin
+    inside)."""
     outputs = [int(s) for s in outputs]
     if len(body_km) == 1:
         return np.eye(len(outputs))
     if len(body_km) == 2:
         rows = _segment_intervals(lattice, scale, outputs, body_km)
-        return np.array([[_laplace_mass(*span, epsilon) if span else 0.0 for span in row] for row in rows])
+        return np.array(
+            [[_laplace_mass(*span, epsilon) if span else 0.0 for span in row] for row in rows]
+        )
     points, per_km = _exact_units([lattice[s] for s in outputs], scale)
     body = [tuple(float(per_km * c) for c in _snap_to_lattice(v, scale)) for v in body_km]
     return _pmf_planar(points, body, epsilon, nodes)
 
 
 def possible_matrix(lattice, scale, outputs, body_km):
-    """Which Pr(outputs[j] | outputs[i]) are non-zero by construction, whatever underflows (spec 3)."""
+    """Which Pr(outputs[j] | outputs[i]) are non-zero by construction, whatever underflows (spec
+    3)."""
     outputs = [int(s) for s in outputs]
     if len(body_km) == 1:
         return np.eye(len(outputs), dtype=bool)
@@ -456,7 +538,8 @@ def possible_matrix(lattice, scale, outputs, body_km):
 
 
 def max_log_ratio(P, edges, outputs):
-    """The largest |ln Pr(z|s) - ln Pr(z|s')| over the edges inside `outputs` and every z (spec 5)."""
+    """The largest |ln Pr(z|s) - ln Pr(z|s')| over the edges inside `outputs` and every z (spec
+    5)."""
     place = {int(s): k for k, s in enumerate(outputs)}
     worst = 0.0
     for i, j in edges:
@@ -482,17 +565,21 @@ def _pair(i, j):
 
 
 def _is_isolated(lattice, kept, domain, s, calibration):
-    """Algorithm 3 for a disconnected s: graph, a new hull for every candidate; component, always."""
+    """Algorithm 3 for a disconnected s: graph, a new hull for every candidate; component,
+    always."""
     if calibration == "component":
         return True
     if calibration != "graph":
         raise ValueError(f"unknown calibration {calibration!r}")
     body = sensitivity_hull(lattice, kept)
-    return all(sensitivity_hull(lattice, kept | {_pair(s, j)}) != body for j in sorted(domain) if j != s)
+    return all(
+        sensitivity_hull(lattice, kept | {_pair(s, j)}) != body for j in sorted(domain) if j != s
+    )
 
 
 def isolated(lattice, scale, edges, domain, calibration):
-    """The isolated among the disconnected nodes, each judged on G^C as it stands (spec 4, Algorithm 3)."""
+    """The isolated among the disconnected nodes, each judged on G^C as it stands (spec 4,
+    Algorithm 3)."""
     kept = constrain(edges, domain)
     candidates = disconnected(len(lattice), edges, domain)
     return [s for s in candidates if _is_isolated(lattice, kept, domain, s, calibration)]
@@ -511,14 +598,17 @@ def _mean_length_on_side(a, b):
 
 
 def expected_noise(body_km):
-    """E|Y| in km of the noise at eps = 1 (spec 6): twice the cone-measure mean of |w|; half a segment."""
+    """E|Y| in km of the noise at eps = 1 (spec 6): twice the cone-measure mean of |w|; half a
+    segment."""
     vertices = [(float(x), float(y)) for x, y in body_km]
     if len(vertices) == 1:
         return 0.0
     if len(vertices) == 2:
         return math.dist(*vertices) / 2
     area = twice_area(vertices)
-    return 2 * math.fsum(cross(a, b) / area * _mean_length_on_side(a, b) for a, b in _sides(vertices))
+    return 2 * math.fsum(
+        cross(a, b) / area * _mean_length_on_side(a, b) for a, b in _sides(vertices)
+    )
 
 
 def _area(lattice, edges):
@@ -550,15 +640,21 @@ def _cost(lattice, scale, kept, i, j, strategy, calibration):
 
 
 def repair_costs(lattice, scale, kept, domain, i, strategy, calibration):
-    """{j: (cost, size)} of every possible partner of the isolated node i, a new hull for each (Algorithm 4).
+    """{j: (cost, size)} of every possible partner of the isolated node i, a new hull for each
+    (Algorithm 4).
 
-    Areas are twice the area in lattice units, exact, with size 0; errors are km, equal within TIE * size.
-    """
-    return {j: _cost(lattice, scale, kept, i, j, strategy, calibration) for j in sorted(domain) if j != i}
+    Areas are twice the area in lattice units, exact, with size 0; errors are km, equal within TIE *
+    size."""
+    return {
+        j: _cost(lattice, scale, kept, i, j, strategy, calibration)
+        for j in sorted(domain)
+        if j != i
+    }
 
 
 def _partner(lattice, scale, kept, domain, i, strategy, calibration):
-    """Algorithm 4 with the ties of spec 6: lowest cost, then the shorter edge, then the lower index."""
+    """Algorithm 4 with the ties of spec 6: lowest cost, then the shorter edge, then the lower
+    index."""
     costs = repair_costs(lattice, scale, kept, domain, i, strategy, calibration)
     if strategy == "arbitrary":
         return min(costs)
@@ -568,7 +664,8 @@ def _partner(lattice, scale, kept, domain, i, strategy, calibration):
 
 
 def repair(lattice, scale, edges, domain, strategy, calibration):
-    """Algorithm 5, lines 3-8: ((node, partner) added in order, edges of the repaired G^C, exposed nodes)."""
+    """Algorithm 5, lines 3-8: ((node, partner) added in order, edges of the repaired G^C,
+    exposed nodes)."""
     domain = set(domain)
     kept = constrain(edges, domain)
     added, exposed = [], []
@@ -588,7 +685,8 @@ def repair(lattice, scale, edges, domain, strategy, calibration):
 
 
 def constrained_domain(p_minus, delta, support=None):
-    """C_t (spec 7): the support; with delta > 0 the smallest set of mass >= 1 - delta, largest first."""
+    """C_t (spec 7): the support; with delta > 0 the smallest set of mass >= 1 - delta, largest
+    first."""
     support = {int(i) for i in np.flatnonzero(p_minus)} if support is None else set(support)
     if delta == 0:
         return support
@@ -610,7 +708,8 @@ def output_sets(n, edges, domain, calibration):
 
 
 def emission(lattice, scale, edges, domain, epsilon, mechanism, calibration):
-    """Dense (N, N) Pr(z|s) for s in C on the repaired graph, and which are non-zero by construction."""
+    """Dense (N, N) Pr(z|s) for s in C on the repaired graph, and which are non-zero by
+    construction."""
     n = len(lattice)
     P, possible = np.zeros((n, n)), np.zeros((n, n), dtype=bool)
     for outputs in output_sets(n, edges, domain, calibration):
@@ -619,6 +718,17 @@ def emission(lattice, scale, edges, domain, epsilon, mechanism, calibration):
         P[where] = pmf_matrix(lattice, scale, outputs, body, epsilon)
         possible[where] = possible_matrix(lattice, scale, outputs, body)
     return P, possible
+
+
+def map_emission(lattice, scale, edges, epsilon, mechanism):
+    """Dense (N, N) Pr(z|s) of Algorithms 1 and 2 to the letter: the noise of the component of s,
+    snapped to the nearest location of the whole map (spec 10)."""
+    n = len(lattice)
+    P = np.zeros((n, n))
+    for members in output_sets(n, edges, set(range(n)), "component"):
+        body = noise_body(lattice, scale, _within(edges, members), mechanism)
+        P[list(members)] = pmf_matrix(lattice, scale, list(range(n)), body, epsilon)[list(members)]
+    return P
 
 
 def trace_step(
@@ -636,10 +746,11 @@ def trace_step(
     strategy="min-area",
     delta=0.0,
 ):
-    """One step of Algorithm 5 as the adversary sees it: from p_t^-, its support and the released cell.
+    """One step of Algorithm 5 as the adversary sees it: from p_t^-, its support and the released
+    cell.
 
-    `edges` is the original G at every t (spec 7), `transitions` the dense (N, N) matrix that leads to t + 1.
-    """
+    `edges` is the original G at every t (spec 7), `transitions` the dense (N, N) matrix that leads
+    to t + 1."""
     M = np.asarray(transitions, float)
     p_minus = np.asarray(p_minus, float)
     domain = constrained_domain(p_minus, delta, support)
@@ -650,7 +761,9 @@ def trace_step(
     for s in after:
         weights[s] = P[s, released] * p_minus[s]
     if not weights.sum() > 0:
-        raise ValueError(f"cell {released} cannot be released at this step, or its probability underflows")
+        raise ValueError(
+            f"cell {released} cannot be released at this step, or its probability underflows"
+        )
     p_plus = weights / math.fsum(weights)
     return {
         "domain": domain,

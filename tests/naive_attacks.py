@@ -1,8 +1,9 @@
-"""The adversary's answers by going through every path, or through dense vectors, from the definitions alone.
+"""The adversary's answers by going through every path, or through dense vectors, from the
+definitions alone.
 
-A hidden chain s_1..s_T has Pr(s_1) = prior, Pr(s_t | s_{t-1}) = M_t, and is seen through Pr(z_t | s_t). Weights are decimals of
-60 digits with exponents without practical bound: plain products, no logarithms, nothing underflows.
-"""
+A hidden chain s_1..s_T has Pr(s_1) = prior, Pr(s_t | s_{t-1}) = M_t, and is seen through Pr(z_t |
+s_t). Weights are decimals of 60 digits with exponents without practical bound: plain products, no
+logarithms, nothing underflows."""
 
 import decimal
 import itertools
@@ -17,9 +18,8 @@ CONTEXT = decimal.Context(prec=60, Emax=decimal.MAX_EMAX, Emin=decimal.MIN_EMIN)
 class Paths:
     """All paths of one user from the first release on.
 
-    prior: one probability for each location. matrices[t]: the move from step t - 1 to t. rows[t]: {location: ln Pr(z_t | s)},
-    or None where nothing was released.
-    """
+    prior: one probability for each location. matrices[t]: the move from step t - 1 to t. rows[t]:
+    {location: ln Pr(z_t | s)}, or None where nothing was released."""
 
     def __init__(self, prior, matrices, rows):
         with decimal.localcontext(CONTEXT):
@@ -39,14 +39,20 @@ class Paths:
         """{(s_first, .., s_last): Pr(path, z_first..z_seen_up_to)}, possible paths only."""
         with decimal.localcontext(CONTEXT):
             out = {
-                (s,): self.prior[s] * (self.like[self.first][s] if self.first <= seen_up_to else D(1)) for s in range(self.size)
+                (s,): self.prior[s]
+                * (self.like[self.first][s] if self.first <= seen_up_to else D(1))
+                for s in range(self.size)
             }
             out = {path: w for path, w in out.items() if w}
             for t in range(self.first + 1, last + 1):
                 longer = {}
                 for path, w in out.items():
                     for s in range(self.size):
-                        v = w * self.moves[t][path[-1]][s] * (self.like[t][s] if t <= seen_up_to else D(1))
+                        v = (
+                            w
+                            * self.moves[t][path[-1]][s]
+                            * (self.like[t][s] if t <= seen_up_to else D(1))
+                        )
                         if v:
                             longer[(*path, s)] = v
                 out = longer
@@ -85,15 +91,21 @@ class Paths:
         return entropy_bits(list(self.all_weights().values()))
 
     def viterbi(self):
-        """The most likely path; of several the one with the lowest last cell, then the lowest cell before, and so on."""
+        """The most likely path; of several the one with the lowest last cell, then the lowest
+        cell before, and so on."""
         with decimal.localcontext(CONTEXT):
             weights = self.all_weights()
             best = max(weights.values())
-            return min((path for path, w in weights.items() if w >= best * (1 - D("1e-9"))), key=lambda path: path[::-1])
+            return min(
+                (path for path, w in weights.items() if w >= best * (1 - D("1e-9"))),
+                key=lambda path: path[::-1],
+            )
 
     def lift(self, t):
         with decimal.localcontext(CONTEXT):
-            return float(max(a / b for a, b in zip(self.filtered(t), self.before(t), strict=True) if b).ln())
+            return float(
+                max(a / b for a, b in zip(self.filtered(t), self.before(t), strict=True) if b).ln()
+            )
 
 
 def entropy_bits(weights):
@@ -108,9 +120,12 @@ def most_likely(p):
 
 
 def guess(xy, p, candidates):
-    """(the candidate of least expected distance, that distance): all distances, lowest index of what agrees to 12 digits."""
+    """(the candidate of least expected distance, that distance): all distances, lowest index of
+    what agrees to 12 digits."""
     p = np.asarray(p, np.float64)
-    f = np.array([sum(p[s] * math.dist(xy[x], xy[s]) for s in np.flatnonzero(p)) for x in candidates])
+    f = np.array(
+        [sum(p[s] * math.dist(xy[x], xy[s]) for s in np.flatnonzero(p)) for x in candidates]
+    )
     at = np.flatnonzero(f <= f.min() * (1 + 1e-12))[0]
     return candidates[at], f[at]
 
@@ -124,10 +139,11 @@ def guess_dense(xy, p, candidates):
 
 
 def dense_chain(prior, matrices, rows):
-    """(filtered, smoothed, Viterbi path, path entropy in bits, log evidence) by dense vectors in extended precision.
+    """(filtered, smoothed, Viterbi path, path entropy in bits, log evidence) by dense vectors in
+    extended precision.
 
-    ``rows``: (T, N) likelihoods, all ones where nothing was released; the first step is the first release.
-    """
+    ``rows``: (T, N) likelihoods, all ones where nothing was released; the first step is the first
+    release."""
     L = np.longdouble
     matrices, rows = [np.asarray(m, L) for m in matrices], np.asarray(rows, L)
     steps = len(rows)
@@ -167,9 +183,24 @@ def clustered_mean(groups):
     """Mean of equally large groups and its standard error, the groups being the sample."""
     means = [math.fsum(g) / len(g) for g in groups]
     mean = math.fsum(means) / len(means)
-    return mean, math.sqrt(math.fsum((m - mean) ** 2 for m in means) / (len(means) - 1) / len(means))
+    return mean, math.sqrt(
+        math.fsum((m - mean) ** 2 for m in means) / (len(means) - 1) / len(means)
+    )
 
 
 def unseen(prior, matrices):
     """The prior alone, moved along: one distribution for each step."""
-    return list(itertools.accumulate(matrices[1:], lambda p, m: p @ m, initial=np.asarray(prior, np.float64)))
+    return list(
+        itertools.accumulate(
+            matrices[1:], lambda p, m: p @ m, initial=np.asarray(prior, np.float64)
+        )
+    )
+
+
+def every_step(steps, rows, cycle, matrices):
+    """(matrices, rows) of every step from the first row's to the last row's, as ``Paths`` takes
+    them: a row that is not there says nothing, and the move from step t to t + 1 is made by
+    ``matrices[cycle[t % len(cycle)]]``."""
+    said = dict(zip(steps, rows, strict=True))
+    every = range(steps[0], steps[-1] + 1)
+    return [matrices[cycle[(t - 1) % len(cycle)]] for t in every], [said.get(t) for t in every]

@@ -46,7 +46,10 @@ def sample_noise(body, epsilon, count, rng):
         ([(3, 4), (3, 4)], [(3, 4)]),
         ([(0, 0), (2, 1), (4, 2), (-2, -1)], [(-2, -1), (4, 2)]),
         ([(0, 5), (0, -5), (0, 0)], [(0, -5), (0, 5)]),
-        ([(0, 0), (2, 0), (2, 2), (0, 2), (1, 1), (1, 0), (2, 1)], [(0, 0), (2, 0), (2, 2), (0, 2)]),
+        (
+            [(0, 0), (2, 0), (2, 2), (0, 2), (1, 1), (1, 0), (2, 1)],
+            [(0, 0), (2, 0), (2, 2), (0, 2)],
+        ),
         ([(1, 0), (0, 1), (-1, 0), (0, -1)], DIAMOND),
     ],
 )
@@ -62,14 +65,19 @@ def test_hull_against_qhull(seed):
     assert all(naive.contains(vertices, p) for p in points)
     turns = [
         naive.cross(np.subtract(b, a), np.subtract(c, b))
-        for a, b, c in zip(vertices, vertices[1:] + vertices[:1], vertices[2:] + vertices[:2], strict=True)
+        for a, b, c in zip(
+            vertices, vertices[1:] + vertices[:1], vertices[2:] + vertices[:2], strict=True
+        )
     ]
     assert min(turns) > 0
 
 
 def test_hull_does_not_overflow():
     far = 2**62
-    assert naive.twice_area(naive.hull([(-far, -far), (far, -far), (far, far), (-far, far)])) == 8 * far**2
+    assert (
+        naive.twice_area(naive.hull([(-far, -far), (far, -far), (far, far), (-far, far)]))
+        == 8 * far**2
+    )
 
 
 def test_twice_area():
@@ -95,7 +103,9 @@ def test_contains_its_boundary(vertices, inside, outside):
 def test_gauge_is_the_norm_of_its_body():
     points = np.random.default_rng(0).normal(size=(50, 2))
     np.testing.assert_allclose(naive.gauge(SQUARE, points), abs(points).max(axis=1))
-    np.testing.assert_allclose(naive.gauge(np.array(DIAMOND) * 2.0, points), abs(points).sum(axis=1) / 2)
+    np.testing.assert_allclose(
+        naive.gauge(np.array(DIAMOND) * 2.0, points), abs(points).sum(axis=1) / 2
+    )
     assert naive.gauge(SQUARE, (0.5, -3)) == 3
 
 
@@ -138,9 +148,12 @@ def test_sensitivity_of_a_block():
     assert naive.sensitivity_hull(lattice, set()) == [(0, 0)]
     assert naive.sensitivity_hull(lattice, {(0, 5), (3, 8)}) == [(-2, -1), (2, 1)]
     np.testing.assert_array_equal(
-        naive.noise_body(lattice, (0.5, 0.25), edges, "ppim"), [(-1, -0.5), (1, -0.5), (1, 0.5), (-1, 0.5)]
+        naive.noise_body(lattice, (0.5, 0.25), edges, "ppim"),
+        [(-1, -0.5), (1, -0.5), (1, 0.5), (-1, 0.5)],
     )
-    np.testing.assert_array_equal(naive.noise_body(lattice, (0.5, 0.25), edges, "plm"), 1.5 * np.array(DIAMOND))
+    np.testing.assert_array_equal(
+        naive.noise_body(lattice, (0.5, 0.25), edges, "plm"), 1.5 * np.array(DIAMOND)
+    )
     assert len(naive.noise_body(lattice, (1, 1), set(), "plm")) == 1
 
 
@@ -162,7 +175,8 @@ def test_error_of_a_block(mechanism, expected):
 
 
 def laplace_table(size, step, radius, epsilon):
-    """Mass of each of `size` unit intervals (the outer ones unbounded) around each centre, per axis."""
+    """Mass of each of `size` unit intervals (the outer ones unbounded) around each centre, per
+    axis."""
     cuts = np.concatenate([[-np.inf], np.arange(size - 1) + 0.5, [np.inf]]) * step
     offsets = cuts[None] - step * np.arange(size)[:, None]
     below = np.where(
@@ -179,7 +193,10 @@ def test_plm_on_a_grid_is_a_product_of_laplace_masses(epsilon):
     lattice = grid(rows, cols)
     body = naive.noise_body(lattice, scale, naive.neighbours8(rows, cols), "plm")
     radius = body[2, 0]
-    expected = np.kron(laplace_table(rows, scale[1], radius, epsilon), laplace_table(cols, scale[0], radius, epsilon))
+    expected = np.kron(
+        laplace_table(rows, scale[1], radius, epsilon),
+        laplace_table(cols, scale[0], radius, epsilon),
+    )
     P = naive.pmf_matrix(lattice, scale, range(12), body, epsilon)
     np.testing.assert_allclose(P, expected, rtol=0, atol=1e-14)
 
@@ -195,7 +212,8 @@ def test_rotated_grid_and_diamond(epsilon):
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 20.0])
 def test_two_outputs_by_hand(epsilon):
-    """The other half-plane starts half way: exp(-eps/2)/2 for the diamond, the square and the segment."""
+    """The other half-plane starts half way: exp(-eps/2)/2 for the diamond, the square and the
+    segment."""
     lattice = np.array([(0, 0), (2, 0)])
     other = math.exp(-epsilon / 2) / 2
     segment = naive.pmf_matrix(lattice, (1, 1), [0, 1], [(-2, 0), (2, 0)], epsilon)
@@ -210,13 +228,17 @@ def test_two_outputs_by_hand(epsilon):
 
 def test_degenerate_bodies():
     lattice = np.array([(0, 0), (2, 1), (2, -1)])
-    np.testing.assert_array_equal(naive.pmf_matrix(lattice, (1, 1), range(3), [(0, 0)], 1.0), np.eye(3))
+    np.testing.assert_array_equal(
+        naive.pmf_matrix(lattice, (1, 1), range(3), [(0, 0)], 1.0), np.eye(3)
+    )
     np.testing.assert_array_equal(naive.pmf_matrix(lattice, (1, 1), [1], DIAMOND, 1.0), [[1]])
 
     P = naive.pmf_matrix(lattice, (1, 1), range(3), [(-1, 0), (1, 0)], 1.0)
     tail = math.exp(-1.25) / 2  # |tau|^2 = |tau - 2|^2 + 1 at tau = 5/4; then 1 and 2 tie
     np.testing.assert_allclose(P[0], [1 - tail, tail, 0])
-    np.testing.assert_array_equal(naive.possible_matrix(lattice, (1, 1), range(3), [(-1, 0), (1, 0)]), P > 0)
+    np.testing.assert_array_equal(
+        naive.possible_matrix(lattice, (1, 1), range(3), [(-1, 0), (1, 0)]), P > 0
+    )
 
 
 def test_line_on_a_boundary_is_exact_for_rounded_kilometres():
@@ -262,7 +284,10 @@ def test_pmf_against_sampling(mechanism):
         snapped = np.argmin(((z[:, None] - xy[None]) ** 2).sum(axis=2), axis=1)
         share = np.bincount(snapped, minlength=10) / count
         assert np.all(abs(share - P[s]) <= 5 * np.sqrt(P[s] / count))
-        assert all(naive.nearest(lattice, scale, range(10), p) == k for p, k in zip(z[:50], snapped, strict=False))
+        assert all(
+            naive.nearest(lattice, scale, range(10), p) == k
+            for p, k in zip(z[:50], snapped, strict=False)
+        )
 
 
 def test_max_log_ratio():
@@ -275,7 +300,9 @@ def test_max_log_ratio():
 # Exposure and repair
 
 
-@pytest.mark.parametrize("body", [[(-3.0, -1.0), (3.0, 1.0)], SQUARE, DIAMOND, [(-4, -1), (-1, -1), (4, 1), (1, 1)]])
+@pytest.mark.parametrize(
+    "body", [[(-3.0, -1.0), (3.0, 1.0)], SQUARE, DIAMOND, [(-4, -1), (-1, -1), (4, 1), (1, 1)]]
+)
 def test_expected_noise_against_sampling(body):
     lengths = np.linalg.norm(sample_noise(body, 1.0, 1_000_000, np.random.default_rng(3)), axis=1)
     margin = 5 * lengths.std() / 1000
@@ -286,7 +313,9 @@ def test_expected_noise_by_hand():
     assert naive.expected_noise([(0, 0)]) == 0
     assert naive.expected_noise([(-3, -4), (3, 4)]) == pytest.approx(5)
     assert naive.expected_noise(SQUARE) == pytest.approx(math.sqrt(2) + math.asinh(1))
-    assert naive.expected_noise(DIAMOND) == pytest.approx((math.sqrt(2) + math.asinh(1)) / math.sqrt(2))
+    assert naive.expected_noise(DIAMOND) == pytest.approx(
+        (math.sqrt(2) + math.asinh(1)) / math.sqrt(2)
+    )
 
 
 def test_disconnected_needs_neighbours_in_the_policy():
@@ -307,7 +336,8 @@ def test_disconnected_but_not_isolated():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_isolated_agrees_with_containment(seed):
-    """Algorithm 3's two readings: no location inside f(s) + K, and every new hull differs from K."""
+    """Algorithm 3's two readings: no location inside f(s) + K, and every new hull differs from
+    K."""
     lattice, edges = scattered(14, 6, seed)
     domain = set(np.random.default_rng(seed).permutation(14)[:7].tolist())
     body = naive.sensitivity_hull(lattice, naive.constrain(edges, domain))
@@ -319,7 +349,8 @@ def test_isolated_agrees_with_containment(seed):
     assert naive.isolated(lattice, (1, 1), edges, domain, "graph") == expected
 
 
-# 0 lost its neighbour 4; 1 has no neighbours; 2-3 is the edge that is left, K = +-(1, 0). The new hull is the
+# 0 lost its neighbour 4; 1 has no neighbours; 2-3 is the edge that is left, K = +-(1, 0). The new
+# hull is the
 # parallelogram of +-(1, 0) and +-v, v = f(j) - f(0); twice its area is 4 |v_y|: 12, 4, 4.
 FIGURE = np.array([(0, 0), (2, 3), (4, 1), (5, 1), (0, 9)])
 FIGURE_EDGES = {(0, 4), (2, 3)}
@@ -339,7 +370,9 @@ FIGURE_EDGES = {(0, 4), (2, 3)}
     ],
 )
 def test_repair_of_four_nodes(strategy, calibration, partner):
-    added, edges, exposed = naive.repair(FIGURE, (1, 1), FIGURE_EDGES, {0, 1, 2, 3}, strategy, calibration)
+    added, edges, exposed = naive.repair(
+        FIGURE, (1, 1), FIGURE_EDGES, {0, 1, 2, 3}, strategy, calibration
+    )
     assert added == [(0, partner)]
     assert edges == {(2, 3), (0, partner)}
     assert exposed == []
@@ -367,13 +400,17 @@ def test_area_misleads_where_error_does_not():
 
 
 def test_only_the_joined_component_counts():
-    """Joining the pair 1-2 makes a diamond of twice area 8; 3 and 4 lie in the block's hull, 5 adds two
-    triangles of area 9 to it."""
+    """Joining the pair 1-2 makes a diamond of twice area 8; 3 and 4 lie in the block's hull, 5 adds
+    two triangles of area 9 to it."""
     lattice = np.array([(0, 0), (0, 2), (1, 2), (0, 3), (3, 3), (0, 6), (3, 6), (50, 50)])
     edges = {(0, 7), (1, 2)} | naive.complete([3, 4, 5, 6])
-    costs = naive.repair_costs(lattice, (1, 1), edges - {(0, 7)}, set(range(7)), 0, "min-area", "component")
+    costs = naive.repair_costs(
+        lattice, (1, 1), edges - {(0, 7)}, set(range(7)), 0, "min-area", "component"
+    )
     assert [costs[j][0] for j in (1, 3, 4, 5)] == [8, 0, 0, 36]
-    assert naive.repair(lattice, (1, 1), edges, set(range(7)), "min-area", "component")[0] == [(0, 3)]
+    assert naive.repair(lattice, (1, 1), edges, set(range(7)), "min-area", "component")[0] == [
+        (0, 3)
+    ]
 
 
 def test_ties_go_to_the_shorter_edge_in_kilometres():
@@ -388,7 +425,9 @@ def test_ties_go_to_the_shorter_edge_in_kilometres():
 @pytest.mark.parametrize("calibration", ["graph", "component"])
 def test_min_error_ties_go_to_the_lower_index(calibration):
     lattice, edges = np.array([(0, 0), (-3, 1), (1, 3), (3, -1), (9, 9)]), {(0, 4)}
-    assert naive.repair(lattice, (0.1, 0.1), edges, {0, 1, 2, 3}, "min-error", calibration)[0] == [(0, 1)]
+    assert naive.repair(lattice, (0.1, 0.1), edges, {0, 1, 2, 3}, "min-error", calibration)[0] == [
+        (0, 1)
+    ]
 
 
 @pytest.mark.parametrize("strategy", ["min-area", "nearest", "arbitrary", "min-error"])
@@ -404,7 +443,10 @@ def test_a_repair_protects_later_nodes_implicitly():
     lattice = np.array([(0, 0), (1, 0), (5, 5), (6, 5), (99, 99)])
     edges = {(0, 4), (1, 4), (2, 4), (3, 4)}
     assert naive.repair(lattice, (1, 1), edges, {0, 1, 2, 3}, "nearest", "graph")[0] == [(0, 1)]
-    assert naive.repair(lattice, (1, 1), edges, {0, 1, 2, 3}, "nearest", "component")[0] == [(0, 1), (2, 3)]
+    assert naive.repair(lattice, (1, 1), edges, {0, 1, 2, 3}, "nearest", "component")[0] == [
+        (0, 1),
+        (2, 3),
+    ]
     assert naive.isolated(lattice, (1, 1), edges, {0, 1, 2, 3}, "graph") == [0, 1, 2, 3]
 
 
@@ -418,7 +460,11 @@ def test_the_repaired_node_comes_first():
 def test_a_single_location_is_exposed():
     lattice, edges = grid(1, 3), {(0, 1)}
     for calibration in ("graph", "component"):
-        assert naive.repair(lattice, (1, 1), edges, {1}, "min-area", calibration) == ([], set(), [1])
+        assert naive.repair(lattice, (1, 1), edges, {1}, "min-area", calibration) == (
+            [],
+            set(),
+            [1],
+        )
         assert naive.repair(lattice, (1, 1), edges, {2}, "min-area", calibration) == ([], set(), [])
         assert naive.isolated(lattice, (1, 1), edges, {1}, calibration) == [1]
 
@@ -445,7 +491,9 @@ def test_a_step_by_hand(mechanism):
     """A pair one edge apart: Pr(other) = exp(-eps/2)/2 for both mechanisms."""
     other = math.exp(-0.5) / 2
     prior = np.array([0.25, 0.5, 0.25])
-    step = naive.trace_step(PAIR, (1, 1), {(0, 1)}, MOVES, prior, {0, 1, 2}, 0, 1.0, mechanism=mechanism)
+    step = naive.trace_step(
+        PAIR, (1, 1), {(0, 1)}, MOVES, prior, {0, 1, 2}, 0, 1.0, mechanism=mechanism
+    )
     weights = np.array([0.25 * (1 - other), 0.5 * other, 0])
     assert step["domain"] == {0, 1, 2}
     assert (step["added"], step["exposed"], step["edges"]) == ([], [], {(0, 1)})
@@ -486,7 +534,9 @@ def test_a_step_with_the_graph_calibration():
 @pytest.mark.parametrize("calibration", ["graph", "component"])
 def test_no_policy_no_noise(calibration):
     prior = np.full(3, 1 / 3)
-    step = naive.trace_step(PAIR, (1, 1), set(), MOVES, prior, {0, 1, 2}, 1, 1.0, calibration=calibration)
+    step = naive.trace_step(
+        PAIR, (1, 1), set(), MOVES, prior, {0, 1, 2}, 1, 1.0, calibration=calibration
+    )
     np.testing.assert_array_equal(step["p_plus"], [0, 1, 0])
     assert step["support_plus"] == step["next_support"] == {1}
 
@@ -506,7 +556,9 @@ def test_bayes_averages_back_to_the_prior(mechanism, calibration):
     assert naive.max_log_ratio(P, kept, range(16)) <= 0.8 * (1 + 1e-9)
     total = np.zeros(16)
     for z in np.flatnonzero(possible.any(axis=0)):
-        step = naive.trace_step(lattice, (1, 1), edges, np.eye(16), prior, domain, z, 0.8, **options)
+        step = naive.trace_step(
+            lattice, (1, 1), edges, np.eye(16), prior, domain, z, 0.8, **options
+        )
         assert step["edges"] == kept
         total += step["p_plus"] * (prior @ P[:, z])
     np.testing.assert_allclose(total, prior, atol=1e-14)

@@ -1,1 +1,4 @@
-"""Jitted kernels on plain arrays. Nothing here imports the facade (an import contract checks it)."""
+"""Jitted kernels on plain arrays.
+
+Nothing here imports the facade (an import contract checks it).
+"""

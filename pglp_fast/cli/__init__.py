@@ -1,22 +1,25 @@
 """The command line: ``pglp-fast demo`` and friends, one file for each subcommand.
 
-Exit codes: 0 fine; 1 the answer is no (a certificate that fails); 2 bad usage or input, said in one message on standard error;
-130 interrupted. Building the parser imports nothing heavy: what a subcommand needs is imported when it runs.
-"""
+Exit codes: 0 fine; 1 the answer is no (a certificate that fails); 2 bad usage or input, said in one
+message on standard error; 130 interrupted. Building the parser imports nothing heavy: what a
+subcommand needs is imported when it runs."""
 
 import os
 import sys
 from collections.abc import Sequence
 
-from ..errors import PGLPError
+from pglp_fast.errors import PGLPError
+
+from .error_text import as_options
 from .parser import arguments_of, make_parser
-from .wording import as_options
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point; returns the exit code."""
     try:
-        options = make_parser().parse_args(arguments_of(sys.argv[1:] if arguments is None else arguments))
+        options = make_parser().parse_args(
+            arguments_of(sys.argv[1:] if arguments is None else arguments)
+        )
         return int(options.run(options) or 0)
     except SystemExit as leave:  # argparse has said why
         return leave.code if isinstance(leave.code, int) else 0

@@ -2,13 +2,27 @@
 
 import argparse
 
-from .options import POLICY_HELP, Commands, add_json, add_map, add_mechanism, add_mobility, add_table, command, count_from, share
+from .options import (
+    POLICY_HELP,
+    Commands,
+    add_json,
+    add_map,
+    add_mechanism,
+    add_mobility,
+    add_prefix,
+    add_table,
+    add_traces,
+    command,
+    share,
+)
 
 _TEXT = f"""
-Attack a table that was released with --mobility, as an adversary would who knows the model, the policy, the mechanism and
-everything released: guess where users were, and tell how far off the guesses are. Give the options that the table was
-released with. If the true places are still in the table, guesses are compared with them too, and the release's own
-error (utility) stands beside the adversary's (privacy).
+Attack a table that was released with --mobility, as an adversary would who knows the model, the
+policy, the mechanism and everything released: guess where users were, and tell how far off the
+guesses are. Give the options that the table was released with; where it says what they were, they
+are compared. If the true places are still in the
+table, guesses are compared with them too, and the release's own error (utility) stands beside the
+adversary's (privacy).
 
 {POLICY_HELP}
 """
@@ -22,17 +36,23 @@ pglp-fast attack private.csv --epsilon 1 --policy blocks:3 --mobility model.npz
 
 
 def add(commands: Commands) -> None:
-    parser = command(commands, "attack", "what an adversary makes of a released table", _TEXT, _EXAMPLES)
+    parser = command(
+        commands, "attack", "what an adversary makes of a released table", _TEXT, _EXAMPLES
+    )
     parser.add_argument("table", metavar="TABLE", help="what 'release --mobility' wrote")
     add_mechanism(parser)
     add_map(parser, from_model=True)
     add_mobility(parser, required=True)
     attack = parser.add_argument_group("attack")
+    add_traces(attack, "attack at most N persons, evenly picked (default: 500)")
     attack.add_argument(
-        "--traces", type=count_from(1), default=500, metavar="N", help="attack at most N traces, evenly picked (default: 500)"
+        "--confidence",
+        type=share,
+        default=0.95,
+        metavar="C",
+        help="of the intervals (default: 0.95)",
     )
-    attack.add_argument("--confidence", type=share, default=0.95, metavar="C", help="of the intervals (default: 0.95)")
-    attack.add_argument("--prefix", default="released_", metavar="TEXT", help="how released columns start (default: released_)")
+    add_prefix(attack)
     add_table(parser)
     add_json(parser)
     parser.set_defaults(run=_run)
@@ -41,20 +61,21 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> None:
     from dataclasses import asdict
 
-    from ..attacks import attack
-    from . import world
-    from .released import lay_out_traces
-    from .say import note, result, warn_of_compiling
+    from pglp_fast.adversary.attacks import attack
 
-    warn_of_compiling("attack.attack_users")
-    model = world.open_model(options.mobility)
-    world.agree(options, model, options.mobility)
-    grid = world.grid_on(model)
-    laid = lay_out_traces(options, model, grid, options.traces)
-    releaser = world.make_releaser(options, world.make_policy(options, grid), model, 0)
-    found = attack(releaser.observe(laid.released, periods=laid.periods), truth=laid.truth)
-    table = found.table(confidence=options.confidence or 0.95)
-    if laid.of > len(laid.released):
-        note(f"{len(laid.released):,} of {laid.of:,} traces were attacked: --traces takes more")
-    document = {**asdict(table), "traces": len(laid.released), "of_traces": laid.of, "truth": laid.truth is not None}
-    result(options.json, document, str(table))
+    from . import plans, read_back, terminal
+
+    terminal.warn_of_compiling("estimates.attack_persons")
+    plan = plans.plan_of(options)
+    read = read_back.read_traces(options, plan)
+    checked = read_back.check_options(options.table, plan)
+    observed = plan.for_traces(0).observe(read.events, cycle=plan.cycle)
+    table = attack(observed, truth=read.truth).table(confidence=options.confidence or 0.95)
+    document = {
+        **asdict(table),
+        "traces": len(read.labels),
+        "of_traces": read.of,
+        "truth": read.truth is not None,
+        "checked": checked,
+    }
+    terminal.result(options.json, document, str(table))

@@ -2,21 +2,23 @@
 
 import difflib
 import tomllib
+from collections.abc import Mapping
 from typing import Any
 
-from ..errors import InvalidParameter
-
-_TAKES = "release"
+from pglp_fast.errors import InvalidParameter
 
 
-def with_config(arguments: list[str]) -> list[str]:
-    """The arguments of ``release --config FILE ...`` with the file's own put in front of them; others as they are."""
-    if not arguments or arguments[0] != _TAKES:
+def with_config(arguments: list[str], kinds: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """The arguments of ``COMMAND --config FILE ...`` with the file's own put in front of them;
+    others as they are.
+
+    ``kinds``: for each command the keys that a file may have, each "flag" or "value"."""
+    if not arguments or arguments[0] not in kinds:
         return arguments
     path, rest = _taken(arguments[1:])
     if path is None:
         return arguments
-    return [_TAKES, f"--config={path}", *_arguments(path), *rest]
+    return [arguments[0], f"--config={path}", *_arguments(path, kinds[arguments[0]]), *rest]
 
 
 def _taken(arguments: list[str]) -> tuple[str | None, list[str]]:
@@ -31,21 +33,21 @@ def _taken(arguments: list[str]) -> tuple[str | None, list[str]]:
     return None, arguments
 
 
-def _arguments(path: str) -> list[str]:
-    from .release import option_kinds
+def _arguments(path: str, kinds: Mapping[str, str]) -> list[str]:
+    from pglp_fast.pipeline.paths import reading  # here: --help needs no NumPy
 
-    with open(path, "rb") as file:
-        try:
-            found = tomllib.load(file)
-        except tomllib.TOMLDecodeError as error:
-            raise InvalidParameter(f"{path} is not TOML: {error}") from None
-    kinds = option_kinds()
+    with open(path, "rb") as file, reading(path, "TOML", InvalidParameter):
+        found = tomllib.load(file)
     out: list[str] = []
     for key, value in found.items():
         name = key.replace("_", "-")
         if name not in kinds:
             near = difflib.get_close_matches(name, kinds, 1)
-            hint = f": did you mean {near[0]}?" if near else f": the keys are {', '.join(sorted(kinds))}"
+            hint = (
+                f": did you mean {near[0]}?"
+                if near
+                else f": the keys are {', '.join(sorted(kinds))}"
+            )
             raise InvalidParameter(f"{path}: unknown key {key!r}{hint}")
         if kinds[name] == "flag":
             if not isinstance(value, bool):
@@ -58,10 +60,15 @@ def _arguments(path: str) -> list[str]:
 
 def _text(path: str, key: str, value: Any) -> str:
     """A value as it would be typed: lists with commas, tables as name=value."""
-    if isinstance(value, list) and not any(isinstance(v, list | dict) for v in value):
-        return ",".join(str(v) for v in value)
     if isinstance(value, dict):
-        return ",".join(f"{k}={'+'.join(v) if isinstance(v, list) else v}" for k, v in value.items())
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        raise InvalidParameter(f"{path}: {key} must be text or a number, got {value!r}")
-    return repr(value) if isinstance(value, float) else str(value)
+        return ",".join(f"{k}={_joined(path, key, v, '+')}" for k, v in value.items())
+    return _joined(path, key, value, ",")
+
+
+def _joined(path: str, key: str, value: Any, by: str) -> str:
+    """Text or a number, or a list of them."""
+    parts = value if isinstance(value, list) else [value]
+    for part in parts:
+        if isinstance(part, bool) or not isinstance(part, str | int | float):
+            raise InvalidParameter(f"{path}: {key} must be text or a number, got {value!r}")
+    return by.join(repr(part) if isinstance(part, float) else str(part) for part in parts)

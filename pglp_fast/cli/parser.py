@@ -3,12 +3,38 @@
 import argparse
 import re
 from collections.abc import Sequence
+from typing import Any
 
-from .._version import __version__
-from . import attack, certify, demo, experiment, fit, plot, release, report, simulate, warmup
+from pglp_fast._version import __version__
+
+from . import (
+    attack,
+    certify,
+    compare,
+    demo,
+    experiment,
+    fit,
+    plot,
+    release,
+    report,
+    simulate,
+    warmup,
+)
 from .config import with_config
 
-_COMMANDS = (demo, simulate, fit, release, certify, attack, report, plot, experiment, warmup)
+_COMMANDS = (
+    demo,
+    simulate,
+    compare,
+    fit,
+    release,
+    certify,
+    attack,
+    report,
+    plot,
+    experiment,
+    warmup,
+)
 _EXAMPLES = """\
 examples:
   pglp-fast demo
@@ -16,17 +42,22 @@ examples:
   pglp-fast release trips.csv -o private.csv --epsilon 1 --policy blocks:3 --cell-km 0.34
   pglp-fast certify --epsilon 1 --policy blocks:3 --bounds 35.68,35.80,139.60,139.75 --cell-km 0.34
 
-'pglp-fast COMMAND --help' tells more. Exit codes: 0 fine, 1 the answer is no, 2 bad usage or input, 130 interrupted."""
+'pglp-fast COMMAND --help' tells more. Exit codes: 0 fine, 1 the answer is no, 2 bad usage or
+input, 130 interrupted."""
 
 
 def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="pglp-fast",
-        description="Private locations under Policy Graph based Location Privacy: tables in, tables out.",
+        description=(
+            "Private locations under Policy Graph based Location Privacy: tables in, tables out."
+        ),
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--version", action="version", version=f"pglp-fast {__version__}")
+    parser.add_argument(
+        "--version", action=_Version, nargs=0, help="version, and facts for a report of a bug"
+    )
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     for command in _COMMANDS:
         command.add(commands)
@@ -34,12 +65,49 @@ def make_parser() -> argparse.ArgumentParser:
 
 
 def arguments_of(arguments: Sequence[str]) -> list[str]:
-    """The arguments, with those of a --config file in front, and values that start with a minus tied to their option."""
-    return _tied(with_config(list(arguments)))
+    """The arguments, with those of a --config file in front, and values that start with a minus
+    tied to their option."""
+    return _tied(with_config(list(arguments), _kinds() if "--config" in str(arguments) else {}))
+
+
+def _kinds() -> dict[str, dict[str, str]]:
+    """For each command the keys that a --config file may have: "flag" or "value"."""
+    parser = make_parser()
+    commands = next(a for a in parser._actions if isinstance(a, argparse._SubParsersAction))
+    return {
+        name: {
+            option.removeprefix("--"): "flag" if action.nargs == 0 else "value"
+            for action in one._actions
+            for option in action.option_strings
+            if option.startswith("--") and option not in ("--config", "--help")
+        }
+        for name, one in commands.choices.items()
+    }
+
+
+class _Version(argparse.Action):
+    """The version of this and of what it stands on, and the machine."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+        import os
+        import platform
+        from importlib.metadata import PackageNotFoundError, version
+
+        found = []
+        for name in ("numba", "llvmlite", "numpy", "scipy", "pyarrow", "matplotlib"):
+            try:
+                found.append(f"{name} {version(name)}")
+            except PackageNotFoundError:
+                found.append(f"{name} not installed")
+        print(f"pglp-fast {__version__}")
+        print(f"Python {platform.python_version()}; {', '.join(found)}")
+        print(f"{platform.platform()}, {platform.machine()}, {os.cpu_count()} cores")
+        parser.exit()
 
 
 def _tied(arguments: list[str]) -> list[str]:
-    """``--bounds -34,-33,18,19`` as ``--bounds=-34,-33,18,19``: argparse would take the value for an option."""
+    """``--bounds -34,-33,18,19`` as ``--bounds=-34,-33,18,19``: argparse would take the value
+    for an option."""
     out: list[str] = []
     for argument in arguments:
         if out and out[-1] in ("--bounds", "--utc-offset") and re.match(r"-[\d.]", argument):

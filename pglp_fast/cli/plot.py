@@ -4,24 +4,44 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from .options import POLICY_HELP, Commands, add_json, add_map, add_mechanism, add_output, add_table, command, count_from
+import pglp_fast as pf
 
+from .options import (
+    POLICY_HELP,
+    Commands,
+    add_json,
+    add_map,
+    add_mechanism,
+    add_output,
+    add_prefix,
+    add_table,
+    command,
+    count_from,
+    duration,
+)
+
+_MAX_GAP = 1_800_000  # ms
 _TEXT = f"""
 Draw a picture, PNG, SVG or PDF by the name of OUT:
-  map      how many rows of TABLE are in each cell
+  map      how many rows of TABLE are in each cell, by their released places where it has any
   policy   the components of a policy
   noise    what a mechanism makes of one cell: the exact probabilities of what is released
-  trace    where a user of TABLE (written by 'release', true places not dropped) was, and what was released
+  trace    where a user of TABLE (written by 'release', true places not dropped) was, and what was
+           released
 
 {POLICY_HELP}
 """
 _EXAMPLES = """
 pglp-fast simulate -o trips.csv --users 50
-pglp-fast release trips.csv -o alone.csv --epsilon 1 --policy blocks:3 --bounds 35.68,35.82,139.60,139.77 --cell-km 0.34
+pglp-fast release trips.csv -o alone.csv --epsilon 1 --policy blocks:3 --keep all \\
+    --bounds 35.68,35.82,139.60,139.77 --cell-km 0.34
 pglp-fast plot map trips.csv -o map.png --cell-km 0.34
-pglp-fast plot policy -o policy.png --policy blocks:5 --bounds 35.68,35.72,139.60,139.65 --cell-km 0.34
-pglp-fast plot noise -o noise.svg --policy blocks:5 --epsilon 1 --bounds 35.68,35.72,139.60,139.65 --cell-km 0.34
-pglp-fast plot trace alone.csv -o trace.png --bounds 35.68,35.82,139.60,139.77 --cell-km 0.34 --user u07 --steps 40
+pglp-fast plot policy -o policy.png --policy blocks:5 --bounds 35.68,35.72,139.60,139.65 \\
+    --cell-km 0.34
+pglp-fast plot noise -o noise.svg --policy blocks:5 --epsilon 1 \\
+    --bounds 35.68,35.72,139.60,139.65 --cell-km 0.34
+pglp-fast plot trace alone.csv -o trace.png --bounds 35.68,35.82,139.60,139.77 --cell-km 0.34 \\
+    --user u07 --steps 40
 """
 
 
@@ -35,14 +55,48 @@ def _place(text: str) -> tuple[float, float]:
 
 def add(commands: Commands) -> None:
     parser = command(commands, "plot", "draw a map, a policy, noise or a trace", _TEXT, _EXAMPLES)
-    parser.add_argument("kind", choices=("map", "policy", "noise", "trace"), metavar="KIND", help="map, policy, noise or trace")
+    parser.add_argument(
+        "kind",
+        choices=("map", "policy", "noise", "trace"),
+        metavar="KIND",
+        help="map, policy, noise or trace",
+    )
     parser.add_argument("table", metavar="TABLE", nargs="?", help="for map and trace")
     add_output(parser, "the picture: .png, .svg or .pdf")
-    parser.add_argument("--at", type=_place, metavar="LAT,LON", help="noise: which place (default: the middle of the map)")
+    parser.add_argument(
+        "--at",
+        type=_place,
+        metavar="LAT,LON",
+        help="noise: which place (default: the middle of the map)",
+    )
     parser.add_argument("--user", metavar="USER", help="trace: whose (default: the first)")
-    parser.add_argument("--steps", type=count_from(1), metavar="N", help="trace: only the first N rows (default: all)")
-    parser.add_argument("--prefix", default="released_", metavar="TEXT", help="how released columns start (default: released_)")
-    parser.add_argument("--dpi", type=count_from(10), default=150, metavar="N", help="dots an inch of a PNG (default: 150)")
+    parser.add_argument(
+        "--steps",
+        type=count_from(1),
+        metavar="N",
+        help="trace: only the first N rows (default: all)",
+    )
+    parser.add_argument(
+        "--max-gap",
+        type=duration,
+        default=_MAX_GAP,
+        metavar="TIME",
+        help="trace: no line joins rows further apart than this (default: 30min)",
+    )
+    parser.add_argument(
+        "--places",
+        choices=("released", "given"),
+        help="map: which places are counted, the released ones of a table written by 'release', or "
+        "the others (default: the released ones where there are any)",
+    )
+    add_prefix(parser)
+    parser.add_argument(
+        "--dpi",
+        type=count_from(10),
+        default=150,
+        metavar="N",
+        help="dots an inch of a PNG (default: 150)",
+    )
     add_mechanism(parser, optional=True)
     add_map(parser, from_table=True, from_model=True)
     parser.add_argument("--mobility", metavar="MODEL", help="take the map from a fitted model")
@@ -55,108 +109,174 @@ def _run(options: argparse.Namespace) -> None:
     import os
 
     os.environ.setdefault("MPLBACKEND", "Agg")
-    from .. import plot
-    from ..errors import InvalidParameter
-    from .paths import atomic
-    from .say import result
+    from pglp_fast import plot
+    from pglp_fast.pipeline import paths
+
+    from . import terminal
 
     out = Path(options.output)
     if out.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise InvalidParameter(f"{out}: name the picture .png, .svg or .pdf")
-    wanted = {"map": ("table",), "policy": ("policy",), "noise": ("policy", "epsilon"), "trace": ("table",)}[options.kind]
+        raise pf.InvalidParameter(f"{out}: name the picture .png, .svg or .pdf")
+    wanted = {
+        "map": ("table",),
+        "policy": ("policy",),
+        "noise": ("policy", "epsilon"),
+        "trace": ("table",),
+    }[options.kind]
     for name in wanted:
         if getattr(options, name) is None:
-            raise InvalidParameter(f"plot {options.kind} needs {'TABLE' if name == 'table' else '--' + name}")
+            raise pf.InvalidParameter(
+                f"plot {options.kind} needs {'TABLE' if name == 'table' else '--' + name}"
+            )
     _refuse_unused(options)
     plt = plot.pyplot()
-    with atomic(out, options.force) as path:
-        ax, what = {"map": _map, "policy": _policy, "noise": _noise, "trace": _trace}[options.kind](options, plot)
+    with paths.atomic(out, options.force) as path:
+        ax, what = {"map": _map, "policy": _policy, "noise": _noise, "trace": _trace}[options.kind](
+            options, plot
+        )
         try:
             ax.figure.savefig(path, dpi=options.dpi, format=out.suffix[1:].lower())
         finally:
             plt.close(ax.figure)
-    result(options.json, {"picture": str(out), "kind": options.kind, **what}, f"{out}: {options.kind}")
+    terminal.result(
+        options.json, {"picture": str(out), "kind": options.kind, **what}, f"{out}: {options.kind}"
+    )
 
 
 _READING = ("columns", "names", "delimiter")
 _USED = {
-    "map": ("table", *_READING), "policy": ("policy", "labels"),
+    "map": ("table", "places", *_READING),
+    "policy": ("policy", "labels"),
     "noise": ("policy", "labels", "epsilon", "mechanism", "calibration", "remap", "at"),
-    "trace": ("table", "user", "steps", *_READING),
-}  # fmt: skip
-_DEFAULTS = {"mechanism": "ppim", "calibration": "component"}
+    "trace": ("table", "user", "steps", "max_gap", *_READING),
+}
+_DEFAULTS = {"mechanism": "ppim", "calibration": "component", "max_gap": _MAX_GAP}
+_EDGES_SEEN = 2_500  # edges outside cliques that a picture can show
+_SIDE = 16  # cells a side of the part that is drawn of a policy with more
 
 
 def _refuse_unused(options: argparse.Namespace) -> None:
-    from ..errors import InvalidParameter
 
-    for name in sorted({name for names in _USED.values() for name in names} - set(_USED[options.kind])):
+    for name in sorted(
+        {name for names in _USED.values() for name in names} - set(_USED[options.kind])
+    ):
         if getattr(options, name) != _DEFAULTS.get(name):
-            what = "TABLE" if name == "table" else f"--{name}"
-            raise InvalidParameter(f"plot {options.kind} has no use for {what}: leave it out")
+            what = "TABLE" if name == "table" else f"--{name.replace('_', '-')}"
+            raise pf.InvalidParameter(f"plot {options.kind} has no use for {what}: leave it out")
 
 
 def _map(options: argparse.Namespace, plot: Any) -> tuple[Any, dict[str, Any]]:
     import numpy as np
 
-    from ..errors import InvalidParameter
-    from ..tracks import iter_table
-    from .world import Box, given_grid, grid_of, need_grid, reading
+    from . import maps, plans, read_back
+
+    reading, which = plans.reading(options), options.places
+    released = {role: f"{options.prefix}{role}" for role in ("lat", "lon")}
+    has_released = read_back.has_columns(options, list(released.values()))
+    if which is None:
+        which = "released" if has_released else "given"
+    if which == "released":
+        reading["columns"] = {**(reading["columns"] or {}), **released}
 
     def batches() -> Any:
-        return iter_table(options.table, on_error="skip", **reading(options))
+        return pf.iter_table(options.table, on_error="skip", **reading)
 
-    grid = need_grid(options) if options.mobility else given_grid(options)
+    grid = maps.need_grid(options) if options.mobility else maps.given_grid(options)
     if grid is None:
         if options.cell_km is None:
-            raise InvalidParameter("which map? Give --cell-km, the side of a cell, e.g. --cell-km 0.34, or --mobility MODEL")
-        box = Box()
-        for tracks in batches():
-            box.add(tracks)
-        grid = grid_of(box.bounds(options.table), options.cell_km)
+            raise pf.InvalidParameter(
+                "which map? Give --cell-km, the side of a cell, e.g. --cell-km 0.34, or --mobility "
+                "MODEL"
+            )
+        grid = maps.grid_of(maps.bounds_of(batches(), options.table), options.cell_km)
     counts = np.zeros(grid.size)
     rows = 0
     for tracks in batches():
         cells = grid.locate(tracks.lat, tracks.lon)
         counts += np.bincount(cells[cells >= 0], minlength=grid.size)
         rows += len(tracks)
-    return plot.heat(grid, counts, label="rows"), {"rows": rows, "on_map": int(counts.sum())}
+    ax = plot.heat(grid, counts, label="rows")
+    ax.set_title(f"{Path(options.table).name}: rows by {which} place", fontsize="medium")
+    return ax, {"rows": rows, "on_map": int(counts.sum()), "places": which}
 
 
 def _policy(options: argparse.Namespace, plot: Any) -> tuple[Any, dict[str, Any]]:
-    from .world import make_policy, need_grid
+    from pglp_fast.pipeline.policies import spelt_policy
 
-    graph = make_policy(options, need_grid(options))
-    return plot.policy(graph), {"policy": options.policy, "edges": graph.n_edges}
+    from . import maps
+
+    graph = spelt_policy(options.policy, maps.need_grid(options), options.labels)
+    cells, part = _part(graph)
+    ax = plot.policy(graph, cells=cells)
+    ax.set_title(
+        f"policy {options.policy}: {part}{graph.n_edges:,} edges in all", fontsize="medium"
+    )
+    return ax, {"policy": options.policy, "edges": graph.n_edges}
+
+
+def _part(graph: Any) -> tuple[Any, str]:
+    """A part of the map whose edges can be seen, and its name; all of it where they can be."""
+    import numpy as np
+
+    grid = graph.locations
+    assert isinstance(grid, pf.Grid)
+    if len(graph.extra_edges()) <= _EDGES_SEEN:
+        return None, ""
+    high, wide = min(_SIDE, grid.rows), min(_SIDE, grid.cols)
+    row = (grid.rows - high) // 2 + np.arange(high)
+    col = (grid.cols - wide) // 2 + np.arange(wide)
+    return (row[:, None] * grid.cols + col).ravel(), f"the middle {high} x {wide} cells, "
 
 
 def _noise(options: argparse.Namespace, plot: Any) -> tuple[Any, dict[str, Any]]:
-    from ..errors import InvalidParameter
-    from .world import describe, make_mechanism, make_policy, need_grid
 
-    grid = need_grid(options)
+    from pglp_fast.pipeline.maps import describe
+
+    from . import maps, plans
+
+    grid = maps.need_grid(options)
     middle = grid.rows // 2 * grid.cols + grid.cols // 2
     cell = middle if options.at is None else int(grid.locate(*options.at))
     if cell < 0:
-        raise InvalidParameter(f"--at {options.at[0]:g},{options.at[1]:g} is off the map: {describe(grid)}")
-    mechanism = make_mechanism(options, make_policy(options, grid))
-    return plot.noise(mechanism, cell), {"cell": cell, "policy": options.policy, "epsilon": options.epsilon}
+        raise pf.InvalidParameter(
+            f"--at {options.at[0]:g},{options.at[1]:g} is off the map: {describe(grid)}"
+        )
+    mechanism = plans.plan_of(options, None if options.mobility else grid).for_rows()
+    ax = plot.noise(mechanism, cell)
+    ax.set_title(f"{ax.get_title()}, policy {options.policy}", fontsize="medium")
+    return ax, {
+        "cell": cell,
+        "policy": options.policy,
+        "epsilon": options.epsilon,
+    }
 
 
 def _trace(options: argparse.Namespace, plot: Any) -> tuple[Any, dict[str, Any]]:
     import numpy as np
 
-    from ..errors import InvalidTable
-    from .released import read_rows
-    from .world import need_grid
+    from . import maps, read_back
 
-    grid = need_grid(options)
-    user, ms, cell, truth, labels = read_rows(options, grid)
+    grid = maps.need_grid(options)
+    user, ms, cell, truth, labels = read_back.read_rows(options, grid)
     if truth is None:
-        raise InvalidTable(f"{options.table} has no true places: plot trace needs a table released without --drop-true")
+        raise pf.InvalidTable(
+            f"{options.table} has no true places: plot trace needs a table released with --keep all"
+        )
     who = labels[user[0]] if options.user is None else options.user
     if who not in labels or not (user == labels.index(who)).any():
-        raise InvalidTable(f"{options.table} has no released row of user {who!r}; it has e.g. {labels[user[0]]!r}")
+        raise pf.InvalidTable(
+            f"{options.table} has no released row of user {who!r}; it has e.g. {labels[user[0]]!r}"
+        )
     rows = np.flatnonzero((user == labels.index(who)) & (truth >= 0))
+    of = len(rows)
     rows = rows[np.argsort(ms[rows], kind="stable")][: options.steps]
-    return plot.trace(grid, truth[rows], cell[rows]), {"user": who, "rows": len(rows)}
+    # no line where nothing is known of the way
+    gaps = np.diff(ms[rows], prepend=ms[rows[:1]]) > options.max_gap
+    ax = plot.trace(grid, truth[rows], cell[rows], gaps=gaps)
+    first, last = (
+        str(np.datetime64(int(ms[k]), "ms").astype("datetime64[m]")).replace("T", " ")
+        for k in rows[[0, -1]]
+    )
+    some = "" if len(rows) == of else f" of {of:,}"
+    ax.set_title(f"user {who}: {len(rows):,}{some} rows, {first} to {last} UTC", fontsize="medium")
+    return ax, {"user": who, "rows": len(rows), "of_rows": of, "gaps": int(gaps.sum())}

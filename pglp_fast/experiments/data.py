@@ -1,4 +1,7 @@
-"""The data of the experiments: real where there is any, a made-up city otherwise. Each says which it is."""
+"""The data of the experiments: real where there is any, a made-up city otherwise.
+
+Each says which it is.
+"""
 
 import os
 from collections.abc import Iterable
@@ -8,11 +11,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import tracks as readers
-from ..errors import InvalidParameter, InvalidTable
-from ..locations import Grid
-from ..mobility import MobilityModel
-from ..synthetic import CATEGORIES, City, synthetic_city
+import pglp_fast as pf
+from pglp_fast import io as readers
+from pglp_fast.synthetic import CATEGORIES, City, synthetic_city
 
 VARIABLE = "PGLP_FAST_DATA"
 BESIDE = Path("..", "shared", "data")
@@ -22,19 +23,25 @@ USERS, STEPS = 20, 100  # of the paper's traces
 
 _PLACES = ("raw/peopleflow/POI_TK.csv", "POI_TK.csv")
 _GEOLIFE = ("geolife_beijing.parquet", "Geolife Trajectories 1.3/Data", "Data")
-_GOWALLA = ("gowalla_la.csv.gz", "loc-gowalla_totalCheckins.txt.gz", "loc-gowalla_totalCheckins.txt")
+_GOWALLA = (
+    "gowalla_la.csv.gz",
+    "loc-gowalla_totalCheckins.txt.gz",
+    "loc-gowalla_totalCheckins.txt",
+)
 _PEOPLE_FLOW_CREDIT = (
-    "People Flow data, CC BY 4.0: Nightley, Inc.; Shibasaki & Sekimoto Laboratory, the University of Tokyo; Micro Geo Data "
-    "Forum; People Flow project; Center for Spatial Information Science at the University of Tokyo."
+    "People Flow data, CC BY 4.0: Nightley, Inc.; Shibasaki & Sekimoto Laboratory, the University "
+    "of Tokyo; Micro Geo Data Forum; People Flow project; Center for Spatial Information Science "
+    "at the University of Tokyo."
 )
 _TRACE_CREDIT = (
-    "Geolife GPS trajectories 1.3, Microsoft Research (non-commercial research licence); Gowalla check-ins, Stanford Network "
-    "Analysis Project (research use)."
+    "Geolife GPS trajectories 1.3, Microsoft Research (non-commercial research licence); Gowalla "
+    "check-ins, Stanford Network Analysis Project (research use)."
 )
 
 
 def find_folder(data: str | os.PathLike[str] | None) -> Path | None:
-    """Where the data is: what is given, what the environment variable says, ../shared/data; None for the made-up city."""
+    """Where the data is: what is given, what the environment variable says, ../shared/data; None
+    for the made-up city."""
     if data is not None and os.fspath(data) == SYNTHETIC:
         return None
     told = data if data is not None else os.environ.get(VARIABLE) or None
@@ -42,8 +49,14 @@ def find_folder(data: str | os.PathLike[str] | None) -> Path | None:
         return BESIDE if BESIDE.is_dir() else None
     folder = Path(told)
     if not folder.is_dir():
-        where = f"the environment variable {VARIABLE} says" if data is None else "the data was said to be in"
-        raise InvalidParameter(f"{where} {folder}, which is no folder: give one, or {SYNTHETIC!r} for the made-up city")
+        where = (
+            f"the environment variable {VARIABLE} says"
+            if data is None
+            else "the data was said to be in"
+        )
+        raise pf.InvalidParameter(
+            f"{where} {folder}, which is no folder: give one, or {SYNTHETIC!r} for the made-up city"
+        )
     return folder
 
 
@@ -51,7 +64,9 @@ def _file(folder: Path, names: Iterable[str], what: str) -> Path:
     for name in names:
         if (folder / name).exists():
             return folder / name
-    raise InvalidTable(f"{folder} has no {what}: put {' or '.join(names)} there, or run on data={SYNTHETIC!r}")
+    raise pf.InvalidTable(
+        f"{folder} has no {what}: put {' or '.join(names)} there, or run on data={SYNTHETIC!r}"
+    )
 
 
 # -- one release
@@ -63,14 +78,15 @@ class Town:
 
     Attributes
     ----------
-    restaurants : 0 for a cell with a restaurant, -1 for one without: the labels of G_poi and of E_poi
+    restaurants : 0 for a cell with a restaurant, -1 for one without: the labels of G_poi and of
+        E_poi
     visits : visits to restaurants in each cell
     everywhere : visits to places of any kind
     """
 
     name: str
     source: str
-    grid: Grid
+    grid: pf.Grid
     restaurants: NDArray[np.int32]
     visits: NDArray[np.int64]
     everywhere: NDArray[np.int64]
@@ -88,19 +104,21 @@ def load_town(folder: Path | None, *, quick: bool = False, seed: int = 0) -> Tow
 
 def _tokyo(folder: Path) -> Town:
     path = _file(folder, _PLACES, "People Flow places")
-    grid = Grid.from_bounds(lat=(35.679, 35.80), lon=(139.60, 139.75), cell_km=0.27)
+    grid = pf.Grid.from_bounds(lat=(35.679, 35.80), lon=(139.60, 139.75), cell_km=0.27)
     places = readers.read_peopleflow_pois(path, on_error="skip")
     cell = grid.locate(places.lat, places.lon)
     on_map, food = cell >= 0, (cell >= 0) & (places.category_id == FOOD)
     visits, everywhere = (
-        np.bincount(cell[some], weights=places.visits[some], minlength=grid.size).astype(np.int64) for some in (food, on_map)
+        np.bincount(cell[some], weights=places.visits[some], minlength=grid.size).astype(np.int64)
+        for some in (food, on_map)
     )
     restaurants = np.full(grid.size, -1, np.int32)
     restaurants[cell[food]] = 0
     source = (
-        f"People Flow places in Tokyo ({path.name}): {grid.rows} x {grid.cols} cells of 0.27 km; {int(food.sum()):,} restaurants "
-        f"(category 3, food) in {int((restaurants >= 0).sum())} cells, {int(visits.sum()):,} visits to them. The places cover "
-        f"only the south-east of the map. {int((places.category_id < 0).sum()):,} of {len(places):,} places have no category "
+        f"People Flow places in Tokyo ({path.name}): {grid.rows} x {grid.cols} cells of 0.27 km; "
+        f"{int(food.sum()):,} restaurants (category 3, food) in {int((restaurants >= 0).sum())} "
+        f"cells, {int(visits.sum()):,} visits to them. The places cover only the south-east of the "
+        f"map. {int((places.category_id < 0).sum()):,} of {len(places):,} places have no category "
         "number and count as places visited, not as restaurants."
     )
     return Town("Tokyo", source, grid, restaurants, visits, everywhere, _PEOPLE_FLOW_CREDIT)
@@ -113,8 +131,8 @@ def _city_town(quick: bool, seed: int) -> Town:
     visits = np.where(eating, everyone, 0)
     restaurants = np.where(eating, 0, -1).astype(np.int32)
     source = (
-        f"a made-up city (no data was found): {city.grid.rows} x {city.grid.cols} cells of 0.27 km, restaurants in "
-        f"{int(eating.sum())} cells, {int(visits.sum()):,} visits to them."
+        f"a made-up city (no data was found): {city.grid.rows} x {city.grid.cols} cells of 0.27 "
+        f"km, restaurants in {int(eating.sum())} cells, {int(visits.sum()):,} visits to them."
     )
     return Town("synthetic", source, city.grid, restaurants, visits, everyone)
 
@@ -131,7 +149,7 @@ def _city(quick: bool, seed: int) -> City:
 class Knowledge:
     """What the adversary knows before the first release: how people move, and where they are."""
 
-    model: MobilityModel
+    model: pf.MobilityModel
     prior: NDArray[np.float64]
 
 
@@ -143,41 +161,49 @@ class Movement:
     ----------
     truth : (users, T) cells, -1 for missing
     others : learned from all users but those of ``truth``: public knowledge
-    everyone : learned from all users, those of ``truth`` among them, as in the paper: not public knowledge
+    everyone : learned from all users, those of ``truth`` among them, as in the paper: not public
+        knowledge
     """
 
     name: str
     source: str
-    grid: Grid
+    grid: pf.Grid
     truth: NDArray[np.int32]
     others: Knowledge
     everyone: Knowledge
     credit: str = ""
 
 
-def load_movements(folder: Path | None, *, quick: bool = False, seed: int = 0) -> tuple[Movement, Movement]:
+def load_movements(
+    folder: Path | None, *, quick: bool = False, seed: int = 0
+) -> tuple[Movement, Movement]:
     """(GPS traces, check-ins)."""
     if folder is None:
         return _city_movements(quick, seed)
     return _beijing(folder, seed), _los_angeles(folder)
 
 
-def _knowledge(grid: Grid, traces: list[NDArray[np.int32]]) -> Knowledge:
+def _knowledge(grid: pf.Grid, traces: list[NDArray[np.int32]]) -> Knowledge:
     """Counts of moves, none invented; the prior is where people were."""
     if not traces:
-        raise InvalidTable(
-            f"the data has no users but the {USERS} that are tested: nothing is left to learn how people move from"
+        raise pf.InvalidTable(
+            f"the data has no users but the {USERS} that are tested: nothing is left to learn how "
+            "people move from"
         )
     seen = np.concatenate(traces)
     count = np.bincount(seen[seen >= 0], minlength=grid.size)
-    return Knowledge(MobilityModel.fit(grid, traces), count / count.sum())
+    return Knowledge(pf.MobilityModel.fit(grid, traces), count / count.sum())
 
 
 def _beijing(folder: Path, seed: int) -> Movement:
     path = _file(folder, _GEOLIFE, "Geolife data")
-    grid = Grid.from_bounds(lat=(39.831741, 39.988695), lon=(116.273804, 116.467438), cell_km=0.34)
+    grid = pf.Grid.from_bounds(
+        lat=(39.831741, 39.988695), lon=(116.273804, 116.467438), cell_km=0.34
+    )
     fixes = (readers.read_geolife if path.is_dir() else readers.read_table)(path)
-    traces = fixes.clean(grid, max_speed_kmh=200).resample(grid, "1min", max_gap="10min", carry="10min")
+    traces = fixes.clean(grid, max_speed_kmh=200).resample(
+        grid, "1min", max_gap="10min", carry="10min"
+    )
     rng = np.random.default_rng(seed)
     pieces = traces.cut(STEPS, observed=1.0)
     users = np.unique(pieces.user.codes)
@@ -185,20 +211,27 @@ def _beijing(folder: Path, seed: int) -> Movement:
     rows = np.array([rng.choice(np.flatnonzero(pieces.user.codes == user)) for user in test])
     apart = ~np.isin(traces.user.codes, test)
     source = (
-        f"Geolife in Beijing ({path.name}): {grid.rows} x {grid.cols} cells of 0.34 km, a step is a minute (the last fix of it, "
-        f"carried on for at most 10 minutes), {len(fixes):,} fixes of {len(np.unique(fixes.user.codes))} users; tested are "
-        f"{len(test)} users drawn at random of the {len(users)} who have {STEPS} steps in a row, with one such piece each"
+        f"Geolife in Beijing ({path.name}): {grid.rows} x {grid.cols} cells of 0.34 km, a step is "
+        f"a minute (the last fix of it, carried on for at most 10 minutes), {len(fixes):,} fixes "
+        f"of {len(np.unique(fixes.user.codes))} users; tested are {len(test)} users drawn at "
+        f"random of the {len(users)} who have {STEPS} steps in a row, with one such piece each"
     )
     everyone = list(traces)
     others = [trace for trace, kept in zip(everyone, apart, strict=True) if kept]
     return Movement(
-        "Geolife", source, grid, pieces[rows].to_array(), _knowledge(grid, others), _knowledge(grid, everyone), _TRACE_CREDIT
+        "Geolife",
+        source,
+        grid,
+        pieces[rows].to_array(),
+        _knowledge(grid, others),
+        _knowledge(grid, everyone),
+        _TRACE_CREDIT,
     )
 
 
 def _los_angeles(folder: Path) -> Movement:
     path = _file(folder, _GOWALLA, "Gowalla check-ins")
-    grid = Grid.from_bounds(lat=(34.02, 34.18), lon=(-118.4, -118.2), cell_km=0.37)
+    grid = pf.Grid.from_bounds(lat=(34.02, 34.18), lon=(-118.4, -118.2), cell_km=0.37)
     raw = readers.read_gowalla(path) if "totalCheckins" in path.name else readers.read_table(path)
     checkins = raw.clean(grid)  # sorted by user and time
     cells = grid.locate(checkins.lat, checkins.lon)
@@ -211,11 +244,21 @@ def _los_angeles(folder: Path) -> Movement:
         truth[row, : len(trace)] = trace
     others = [trace for user, trace in enumerate(everyone) if user not in set(test.tolist())]
     source = (
-        f"Gowalla in Los Angeles ({path.name}): {grid.rows} x {grid.cols} cells of 0.37 km, a step is a check-in, "
-        f"{len(checkins):,} check-ins of {len(codes)} users; tested are the first {STEPS} check-ins of the {len(test)} users who "
-        f"have most, but only {int((counts >= STEPS).sum())} have as many (the last of the {len(test)} has {counts[test[-1]]})"
+        f"Gowalla in Los Angeles ({path.name}): {grid.rows} x {grid.cols} cells of 0.37 km, a step "
+        f"is a check-in, {len(checkins):,} check-ins of {len(codes)} users; tested are the first "
+        f"{STEPS} check-ins of the {len(test)} users who have most, but only "
+        f"{int((counts >= STEPS).sum())} have as many (the last of the {len(test)} has "
+        f"{counts[test[-1]]})"
     )
-    return Movement("Gowalla", source, grid, truth, _knowledge(grid, others), _knowledge(grid, everyone), _TRACE_CREDIT)
+    return Movement(
+        "Gowalla",
+        source,
+        grid,
+        truth,
+        _knowledge(grid, others),
+        _knowledge(grid, everyone),
+        _TRACE_CREDIT,
+    )
 
 
 def _city_movements(quick: bool, seed: int) -> tuple[Movement, Movement]:
@@ -224,9 +267,21 @@ def _city_movements(quick: bool, seed: int) -> tuple[Movement, Movement]:
 
     def made(name: str, kind: str, cells: NDArray[np.int32]) -> Movement:
         known, everyone = list(cells[users:]), list(cells)
-        source = f"a made-up city (no data was found): {kind} of {len(cells)} people, {users} of them tested over {steps} steps"
+        source = (
+            f"a made-up city (no data was found): {kind} of {len(cells)} people, {users} of them "
+            f"tested over {steps} steps"
+        )
         truth = np.ascontiguousarray(cells[:users, :steps])
-        return Movement(name, source, city.grid, truth, _knowledge(city.grid, known), _knowledge(city.grid, everyone))
+        return Movement(
+            name,
+            source,
+            city.grid,
+            truth,
+            _knowledge(city.grid, known),
+            _knowledge(city.grid, everyone),
+        )
 
     walks, visits = city.walks(crowd, 3 * steps, seed), city.visits(crowd, 3 * steps, seed)
-    return made("walks", "walks", walks), made("check-ins", "check-ins at a dozen places each", visits)
+    return made("walks", "walks", walks), made(
+        "check-ins", "check-ins at a dozen places each", visits
+    )

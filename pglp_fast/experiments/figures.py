@@ -1,4 +1,7 @@
-"""Small multiples of curves with confidence bands. Drawn without a screen, and the same every time."""
+"""Small multiples of curves with confidence bands.
+
+Drawn without a screen, and the same every time.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ..plot import COLOURS, MARKERS, pyplot
+from pglp_fast._util.storage import replacing
+from pglp_fast.plot import COLOURS, MARKERS, pyplot
+
 from .rows import Row
 
 _STYLES = ("-", "--", ":", "-.")
@@ -15,7 +20,10 @@ _STYLES = ("-", "--", ":", "-.")
 
 @dataclass(frozen=True)
 class Line:
-    """A series to draw; ``look`` numbers its colour, marker and dashes. ``use``: "mean" with its band, or "exact"."""
+    """A series to draw; ``look`` numbers its colour, marker and dashes.
+
+    ``use``: "mean" with its band, or "exact".
+    """
 
     label: str
     rows: Sequence[Row]
@@ -37,8 +45,13 @@ class Panel:
     markers: bool = True
 
 
-def draw(panels: Sequence[Panel], *, columns: int = 3, same_y: bool = False, height: float = 2.9) -> Any:
-    """A figure of panels, row by row, with one legend below for all. ``same_y``: panels of a row share their scale."""
+def draw(
+    panels: Sequence[Panel], *, columns: int = 3, same_y: bool = False, height: float = 2.9
+) -> Any:
+    """A figure of panels, row by row, with one legend below for all.
+
+    ``same_y``: panels of a row share their scale.
+    """
     pyplot()  # or an error that says how to get it
     from matplotlib.figure import Figure
 
@@ -58,18 +71,24 @@ def draw(panels: Sequence[Panel], *, columns: int = 3, same_y: bool = False, hei
             ax.label_outer(remove_inner_ticks=False)
             ax.xaxis.set_tick_params(labelbottom=True)
     figure.legend(
-        list(handles.values()), list(handles), loc="outside lower center", ncols=min(len(handles), 2 * columns),
-        fontsize="small", frameon=False,
-    )  # fmt: skip
+        list(handles.values()),
+        list(handles),
+        loc="outside lower center",
+        ncols=min(len(handles), 2 * columns),
+        fontsize="small",
+        frameon=False,
+    )
     return figure
 
 
 def save(figure: Any, path: Path) -> Path:
-    """As PNG or SVG, by the ending; without dates or random names: the same figure gives the same file."""
+    """As PNG or SVG, by the ending; without dates or random names: the same figure gives the
+    same file."""
     import matplotlib
 
-    with matplotlib.rc_context({"svg.hashsalt": "pglp_fast"}):
-        figure.savefig(path, dpi=110, metadata={"Date": None} if path.suffix == ".svg" else None)
+    metadata = {"Date": None} if path.suffix == ".svg" else None
+    with matplotlib.rc_context({"svg.hashsalt": "pglp_fast"}), replacing(path) as beside:
+        figure.savefig(beside, dpi=110, metadata=metadata)
     return path
 
 
@@ -81,7 +100,9 @@ def _panel(ax: Any, panel: Panel, handles: dict[str, Any]) -> None:
             continue
         rows = sorted(line.rows, key=lambda row: row.x)
         x = np.array([row.x for row in rows])
-        y = np.array([np.nan if (v := getattr(row, line.use)) is None else v for row in rows], float)
+        y = np.array(
+            [np.nan if (v := getattr(row, line.use)) is None else v for row in rows], float
+        )
         colour = COLOURS[line.look % len(COLOURS)]
         style = "--" if line.dashed else _STYLES[(line.look // len(COLOURS)) % len(_STYLES)]
         marker = MARKERS[line.look % len(MARKERS)] if panel.markers else None

@@ -1,7 +1,9 @@
-"""P-LM against P-PIM under the paper's policies, with the other mechanisms and the adversary's error beside them."""
+"""P-LM against P-PIM under the paper's policies, with the other mechanisms and the adversary's
+error beside them."""
 
-from ..errors import PGLPError
-from .claims import Claim, Difference, judge
+from pglp_fast.errors import PGLPError
+
+from .claims import Claim, exact, judge
 from .data import load_town
 from .figures import Line, Panel, draw
 from .result import Result
@@ -22,7 +24,16 @@ def run(setup: Setup) -> Result:
             rows += measure(town, policy, graph, mechanism, setup)
     notes = [what_is_measured(town), _table(rows)]
     figures = {"mechanisms": lambda: _figure(rows)}
-    return Result("mechanisms", TITLE, town.source, rows, [ppim_no_worse(rows)], figures, notes, credit=town.credit)
+    return Result(
+        "mechanisms",
+        TITLE,
+        town.source,
+        rows,
+        [ppim_no_worse(rows)],
+        figures,
+        notes,
+        credit=town.credit,
+    )
 
 
 def ppim_no_worse(rows: list[Row]) -> Claim:
@@ -31,18 +42,24 @@ def ppim_no_worse(rows: list[Row]) -> Claim:
     for policy in POLICIES:
         for epsilon in EPSILONS:
             plm, ppim = (_exact(rows, policy, name, epsilon) for name in ("P-LM", "P-PIM"))
-            differences.append(Difference(f"{policy}, eps {epsilon:g}", ppim - plm, ppim - plm, ppim - plm))
+            differences.append(exact(f"{policy}, eps {epsilon:g}", ppim - plm))
     return judge(
         "P-PIM errs no more than P-LM for every policy and epsilon",
-        "exact E_eu of P-PIM less that of P-LM is at most 0 for all 4 policies and 4 values of epsilon.",
+        "exact E_eu of P-PIM less that of P-LM is at most 0 for all 4 policies and 4 values of "
+        "epsilon.",
         differences,
-        why="What counts is the noise after the move to the nearest location of the component. At a small epsilon noise is many "
-        "times as long as a block, and its direction decides what is nearest. In a long and narrow component P-LM's noise often "
-        "points sideways, where the move undoes it; P-PIM's follows the long side.",
+        why=(
+            "What counts is the noise after the move to the nearest location of the component. At "
+            "a small epsilon noise is many times as long as a block, and its direction decides "
+            "what is nearest. In a long and narrow component P-LM's noise often points sideways, "
+            "where the move undoes it; P-PIM's follows the long side."
+        ),
     )
 
 
-def _exact(rows: list[Row], policy: str, mechanism: str, epsilon: float, metric: str = "e_eu") -> float:
+def _exact(
+    rows: list[Row], policy: str, mechanism: str, epsilon: float, metric: str = "e_eu"
+) -> float:
     (row,) = select(rows, policy=policy, mechanism=mechanism, x=epsilon, metric=metric)
     if row.exact is None:
         raise PGLPError(f"{metric} of {mechanism} under {policy} has no exact value")
@@ -51,19 +68,31 @@ def _exact(rows: list[Row], policy: str, mechanism: str, epsilon: float, metric:
 
 def _table(rows: list[Row]) -> str:
     """Utility and privacy side by side at epsilon 1."""
-    lines = ["At epsilon 1, exact: E_eu in km / expected error of the adversary's best guess in km.", ""]
+    lines = [
+        "At epsilon 1, exact: E_eu in km / expected error of the adversary's best guess in km.",
+        "",
+    ]
     lines += ["| mechanism | " + " | ".join(POLICIES) + " |", "|---" * (len(POLICIES) + 1) + "|"]
     for name in MECHANISMS:
-        cells = (f"{_exact(rows, p, name, 1.0):.3f} / {_exact(rows, p, name, 1.0, 'adversary'):.3f}" for p in POLICIES)
+        cells = (
+            f"{_exact(rows, p, name, 1.0):.3f} / {_exact(rows, p, name, 1.0, 'adversary'):.3f}"
+            for p in POLICIES
+        )
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
 def _figure(rows: list[Row]) -> object:
     panels = []
-    for metric, label, use in (("e_eu", "E_eu (km)", "mean"), ("adversary", "adversary's error (km)", "exact")):
+    for metric, label, use in (
+        ("e_eu", "E_eu (km)", "mean"),
+        ("adversary", "adversary's error (km)", "exact"),
+    ):
         for policy in POLICIES:
-            series = {name: select(rows, policy=policy, mechanism=name, metric=metric) for name in MECHANISMS}
+            series = {
+                name: select(rows, policy=policy, mechanism=name, metric=metric)
+                for name in MECHANISMS
+            }
             lines = [Line(name, some, i, use) for i, (name, some) in enumerate(series.items())]
             panels.append(Panel(policy, lines, "epsilon", label, logx=True))
     return draw(panels, columns=4, same_y=True)

@@ -1,6 +1,7 @@
-"""Which policy serves which use: E_eu, E_r and E_poi of P-PIM and P-LM under the paper's policies."""
+"""Which policy serves which use: E_eu, E_r and E_poi of P-PIM and P-LM under the paper's
+policies."""
 
-from .claims import Claim, Difference, judge
+from .claims import Claim, exact, judge
 from .data import load_town
 from .figures import Line, Panel, draw
 from .result import Result
@@ -9,7 +10,11 @@ from .setup import Setup
 from .single import EPSILONS, METRICS, POLICIES, measure, paper_policies, what_is_measured
 
 TITLE = "Policies: which of them serves which use"
-LABELS = {"e_eu": "E_eu (km)", "e_r": "E_r (share in another region)", "e_poi": "E_poi (share of another category)"}
+LABELS = {
+    "e_eu": "E_eu (km)",
+    "e_r": "E_r (share in another region)",
+    "e_poi": "E_poi (share of another category)",
+}
 _MECHANISMS = ("P-PIM", "P-LM")
 
 
@@ -20,7 +25,11 @@ def run(setup: Setup) -> Result:
     for policy, graph in paper_policies(town).items():
         for mechanism in _MECHANISMS:
             setup.say(f"policies: {policy}, {mechanism}")
-            rows += [row for row in measure(town, policy, graph, mechanism, setup) if row.metric in METRICS]
+            rows += [
+                row
+                for row in measure(town, policy, graph, mechanism, setup)
+                if row.metric in METRICS
+            ]
     claims = [
         lowest(rows, "e_eu", "G_k9"),
         zero(rows, "e_r", "G_k25"),
@@ -28,7 +37,16 @@ def run(setup: Setup) -> Result:
         falls_most(rows),
     ]
     figures = {"policies": lambda: _figure(rows)}
-    return Result("policies", TITLE, town.source, rows, claims, figures, [what_is_measured(town)], credit=town.credit)
+    return Result(
+        "policies",
+        TITLE,
+        town.source,
+        rows,
+        claims,
+        figures,
+        [what_is_measured(town)],
+        credit=town.credit,
+    )
 
 
 def _points(rows: list[Row], metric: str, policy: str) -> dict[tuple[str, float], Row]:
@@ -40,12 +58,15 @@ def lowest(rows: list[Row], metric: str, policy: str) -> Claim:
     best = _points(rows, metric, policy)
     differences = []
     for other in POLICIES:
-        for (mechanism, epsilon), row in _points(rows, metric, other).items() if other != policy else ():
+        for (mechanism, epsilon), row in (
+            _points(rows, metric, other).items() if other != policy else ()
+        ):
             gap = (best[mechanism, epsilon].exact or 0.0) - (row.exact or 0.0)
-            differences.append(Difference(f"against {other}, {mechanism}, eps {epsilon:g}", gap, gap, gap))
+            differences.append(exact(f"against {other}, {mechanism}, eps {epsilon:g}", gap))
     return judge(
         f"{LABELS[metric].split()[0]} is lowest for {policy}",
-        f"exact error of {policy} less that of every other policy is at most 0, for both mechanisms at every epsilon.",
+        f"exact error of {policy} less that of every other policy is at most 0, for both "
+        "mechanisms at every epsilon.",
         differences,
     )
 
@@ -55,30 +76,35 @@ def zero(rows: list[Row], metric: str, policy: str) -> Claim:
     differences = []
     for (mechanism, epsilon), row in _points(rows, metric, policy).items():
         worst = max(row.exact or 0.0, row.mean)
-        differences.append(Difference(f"{mechanism}, eps {epsilon:g}", worst, worst, worst))
+        differences.append(exact(f"{mechanism}, eps {epsilon:g}", worst))
     return judge(
         f"{LABELS[metric].split()[0]} = 0 for {policy}",
-        "neither the exact probability nor the share among the releases is above 0, for both mechanisms at every epsilon.",
+        "neither the exact probability nor the share among the releases is above 0, for both "
+        "mechanisms at every epsilon.",
         differences,
         unit="",
     )
 
 
 def falls_most(rows: list[Row]) -> Claim:
-    """The paper: E_poi falls with epsilon under G_k9, and this effect is diminished in larger policies."""
+    """The paper: E_poi falls with epsilon under G_k9, and this effect is diminished in larger
+    policies."""
     differences = []
     for mechanism in _MECHANISMS:
         fall = {}
         for policy in POLICIES[:3]:
             points = _points(rows, "e_poi", policy)
-            fall[policy] = (points[mechanism, EPSILONS[0]].exact or 0.0) - (points[mechanism, EPSILONS[-1]].exact or 0.0)
-        differences.append(Difference(f"G_k9 does not fall, {mechanism}", *(-fall["G_k9"],) * 3))
+            fall[policy] = (points[mechanism, EPSILONS[0]].exact or 0.0) - (
+                points[mechanism, EPSILONS[-1]].exact or 0.0
+            )
+        differences.append(exact(f"G_k9 does not fall, {mechanism}", -fall["G_k9"]))
         for policy in POLICIES[1:3]:
-            differences.append(Difference(f"{policy} against G_k9, {mechanism}", *(fall[policy] - fall["G_k9"],) * 3))
+            where = f"{policy} against G_k9, {mechanism}"
+            differences.append(exact(where, fall[policy] - fall["G_k9"]))
     return judge(
         "E_poi falls as epsilon grows under G_k9, and less so under G_k16 and G_k25",
-        f"the exact fall of E_poi from epsilon {EPSILONS[0]:g} to {EPSILONS[-1]:g} is above 0 under G_k9 and not larger under "
-        "G_k16 and G_k25, for both mechanisms.",
+        f"the exact fall of E_poi from epsilon {EPSILONS[0]:g} to {EPSILONS[-1]:g} is above 0 "
+        "under G_k9 and not larger under G_k16 and G_k25, for both mechanisms.",
         differences,
         unit="",
     )
@@ -88,6 +114,9 @@ def _figure(rows: list[Row]) -> object:
     panels = []
     for mechanism in _MECHANISMS:
         for metric in METRICS:
-            lines = [Line(p, select(rows, policy=p, metric=metric, mechanism=mechanism), i) for i, p in enumerate(POLICIES)]
+            lines = [
+                Line(p, select(rows, policy=p, metric=metric, mechanism=mechanism), i)
+                for i, p in enumerate(POLICIES)
+            ]
             panels.append(Panel(f"{mechanism}", lines, "epsilon", LABELS[metric], logx=True))
     return draw(panels, columns=3)

@@ -1,4 +1,5 @@
-"""Repairing a policy in constrained domains of growing size: Algorithm 4 against the nearest-node baseline."""
+"""Repairing a policy in constrained domains of growing size: Algorithm 4 against the
+nearest-node baseline."""
 
 import time
 from dataclasses import dataclass
@@ -7,13 +8,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from ..domain import Domain
-from ..exposure import repair, repair_many
-from ..intervals import difference_interval, mean_interval, signed_mean_interval
-from ..mechanisms import PPIM
-from ..policy import PolicyGraph, blocks
-from ..threads import get_num_threads, set_num_threads
-from .claims import LEVEL, Claim, Difference, joint_level, judge
+import pglp_fast as pf
+from pglp_fast._util.stats import mean_interval
+
+from .claims import LEVEL, Claim, Difference, judge, paired, unpaired
 from .data import Town, load_town
 from .figures import Line, Panel, draw
 from .result import Result
@@ -28,7 +26,8 @@ EPSILON, POLICY = 1.0, "G_k9"
 _DRAWS = 20  # releases from each location of a domain
 _SPELLS = 9  # times that a running time is measured
 
-Errors = dict[tuple[str, str, str, int], NDArray[np.float64]]  # (kind, calibration, strategy, size): one for each domain
+# (kind, calibration, strategy, size): one error for each domain
+Errors = dict[tuple[str, str, str, int], NDArray[np.float64]]
 
 
 @dataclass(frozen=True)
@@ -45,7 +44,7 @@ class Spell:
 def run(setup: Setup) -> Result:
     """Errors after repair and running times, by size of the domain."""
     town = load_town(setup.folder, quick=setup.quick, seed=setup.seed)
-    graph = blocks(town.grid, 3)
+    graph = pf.blocks(town.grid, 3)
     sizes = (5, 10, 20) if setup.quick else (10, 20, 40, 80, 160, 320)
     errors: Errors = {}
     spells: list[Spell] = []
@@ -54,7 +53,7 @@ def run(setup: Setup) -> Result:
         for size in sizes:
             setup.say(f"repair: {KINDS[kind]}, {size} locations")
             domains = draw_domains(town, kind, size, setup)
-            shares.append((kind, size, _isolated_share(graph, domains)))
+            shares.append((kind, size, isolated_share(graph, domains)))
             for (calibration, strategy), ms in measure_times(graph, domains).items():
                 spells.append(Spell(kind, calibration, strategy, size, ms))
             for calibration in CALIBRATIONS:
@@ -62,11 +61,14 @@ def run(setup: Setup) -> Result:
                     key = (kind, calibration, strategy, size)
                     # the strategies share their noise: what is compared is paired
                     seeds = (setup.seed_of("repair", kind, size, i) for i in range(len(domains)))
-                    found = [_error(graph, d, strategy, calibration, s) for d, s in zip(domains, seeds, strict=True)]
+                    found = [
+                        error_after(graph, d, strategy, calibration, s)
+                        for d, s in zip(domains, seeds, strict=True)
+                    ]
                     errors[key] = np.array(found)
-    rows = [_row(town, *key, "e_eu", values, mean_interval(values, LEVEL)) for key, values in errors.items()]
+    rows = [_row(town, *key, "e_eu", values) for key, values in errors.items()]
     times = [
-        _row(town, s.kind, s.calibration, s.strategy, s.size, "milliseconds", s.ms, mean_interval(s.ms, LEVEL)) for s in spells
+        _row(town, s.kind, s.calibration, s.strategy, s.size, "milliseconds", s.ms) for s in spells
     ]
     claims = [better(errors, calibration) for calibration in CALIBRATIONS]
     claims += [slower(spells, calibration) for calibration in CALIBRATIONS]
@@ -77,63 +79,94 @@ def run(setup: Setup) -> Result:
     return Result("repair", TITLE, town.source, rows, claims, figures, notes, times, town.credit)
 
 
-def draw_domains(town: Town, kind: str, size: int, setup: Setup) -> list[Domain]:
-    """One domain for each repetition: a random quarter of a window that grows with the size, or cells drawn by their visits."""
+def draw_domains(town: Town, kind: str, size: int, setup: Setup) -> list[pf.Domain]:
+    """One domain for each repetition: a random quarter of a window that grows with the size, or
+    cells drawn by their visits."""
     rng = np.random.default_rng(setup.seed_of("domains", kind, size))
     grid, n = town.grid, setup.repetitions
     if kind == "window":
         side = min(int(np.ceil(2 * np.sqrt(size))), grid.rows, grid.cols)
-        row, col = rng.integers(0, grid.rows - side + 1, n), rng.integers(0, grid.cols - side + 1, n)
+        row, col = (
+            rng.integers(0, grid.rows - side + 1, n),
+            rng.integers(0, grid.cols - side + 1, n),
+        )
         within = np.argsort(rng.random((n, side * side)), axis=1)[:, :size]
         cells = (row[:, None] + within // side) * grid.cols + col[:, None] + within % side
     else:
         with np.errstate(divide="ignore"):
-            keys = np.log(town.everywhere) + rng.gumbel(size=(n, grid.size))  # the largest are a draw without replacement
+            # the largest are a draw without replacement
+            keys = np.log(town.everywhere) + rng.gumbel(size=(n, grid.size))
         cells = np.argsort(-keys, axis=1)[:, :size]
-    return [Domain(grid, some) for some in cells]
+    return [pf.Domain(grid, some) for some in cells]
 
 
-def _words(domains: list[Domain]) -> NDArray[np.uint64]:
+def words_of(domains: list[pf.Domain]) -> NDArray[np.uint64]:
     return np.stack([d.words for d in domains])
 
 
-def _isolated_share(graph: PolicyGraph, domains: list[Domain]) -> float:
-    found = repair_many(graph, _words(domains), strategy="nearest", calibration="component")
+def isolated_share(graph: pf.PolicyGraph, domains: list[pf.Domain]) -> float:
+    found = pf.repair_many(graph, words_of(domains), strategy="nearest", calibration="component")
     return float(found.isolated.sum() / found.domain_size.sum())
 
 
-def _error(graph: PolicyGraph, domain: Domain, strategy: str, calibration: str, seed: int) -> float:
-    """Mean E_eu over the locations of a domain, each released many times by P-PIM on the repaired policy."""
-    repaired = repair(graph, domain, strategy=strategy, calibration=calibration)
-    m = PPIM(repaired.graph, epsilon=EPSILON, domain=domain, calibration=calibration, sampler="geometric")
+def error_after(
+    graph: pf.PolicyGraph, domain: pf.Domain, strategy: str, calibration: str, seed: int
+) -> float:
+    """Mean E_eu over the locations of a domain, each released many times by P-PIM on the
+    repaired policy."""
+    repaired = pf.repair(graph, domain, strategy=strategy, calibration=calibration)
+    m = pf.PPIM(
+        repaired.graph, epsilon=EPSILON, domain=domain, calibration=calibration, sampler="geometric"
+    )
     true = np.tile(domain.cells(), _DRAWS)
     return float(graph.locations.distance(true, m.release(true, rng=seed)).mean())
 
 
-def measure_times(graph: PolicyGraph, domains: list[Domain]) -> dict[tuple[str, str], NDArray[np.float64]]:
+def measure_times(
+    graph: pf.PolicyGraph, domains: list[pf.Domain]
+) -> dict[tuple[str, str], NDArray[np.float64]]:
     """Milliseconds a domain of each calibration and strategy, on one thread, over a few spells.
 
-    All take turns in each spell, so that what else the machine does falls on all; the first spell, which may compile, does not
-    count.
-    """
-    words, threads = _words(domains), get_num_threads()
-    taken: dict[tuple[str, str], list[float]] = {(c, s): [] for c in CALIBRATIONS for s in STRATEGIES}
-    set_num_threads(1)
+    All take turns in each spell, so that what else the machine does falls on all; the first spell,
+    which may compile, does not count."""
+    words, threads = words_of(domains), pf.get_num_threads()
+    taken: dict[tuple[str, str], list[float]] = {
+        (c, s): [] for c in CALIBRATIONS for s in STRATEGIES
+    }
+    pf.set_num_threads(1)
     try:
         for _ in range(_SPELLS + 1):
             for (calibration, strategy), spells in taken.items():
                 started = time.perf_counter()
-                repair_many(graph, words, strategy=strategy, calibration=calibration)
+                pf.repair_many(graph, words, strategy=strategy, calibration=calibration)
                 spells.append(1000 * (time.perf_counter() - started) / len(domains))
     finally:
-        set_num_threads(threads)
+        pf.set_num_threads(threads)
     return {key: np.array(spells[1:]) for key, spells in taken.items()}
 
 
-def _row(town: Town, kind: str, calibration: str, strategy: str, size: int, metric: str, values: NDArray[np.float64],
-         interval: tuple[float, float]) -> Row:  # fmt: skip
+def _row(
+    town: Town,
+    kind: str,
+    calibration: str,
+    strategy: str,
+    size: int,
+    metric: str,
+    values: NDArray[np.float64],
+) -> Row:
     setting = f"{kind}, {calibration}"
-    return Row(town.name, POLICY, strategy, setting, metric, "domain size", size, float(values.mean()), *interval, len(values))
+    return Row(
+        town.name,
+        POLICY,
+        strategy,
+        setting,
+        metric,
+        "domain size",
+        size,
+        float(values.mean()),
+        *mean_interval(values, LEVEL),
+        len(values),
+    )
 
 
 def _sizes(errors: Errors) -> list[int]:
@@ -142,33 +175,41 @@ def _sizes(errors: Errors) -> list[int]:
 
 def better(errors: Errors, calibration: str) -> Claim:
     """The paper: E_eu of Algorithm 4 "is always better than the baseline"."""
-    points = [(kind, size) for kind in sorted({key[0] for key in errors}) for size in _sizes(errors)]
+    points = [
+        (kind, size) for kind in sorted({key[0] for key in errors}) for size in _sizes(errors)
+    ]
     differences = []
     for kind, size in points:
-        gap = errors[kind, calibration, "min-area", size] - errors[kind, calibration, "nearest", size]
-        interval = signed_mean_interval(gap, joint_level(len(points)))
-        differences.append(Difference(f"{kind}, {size} locations", float(gap.mean()), *interval))
+        a, b = (errors[kind, calibration, name, size] for name in ("min-area", "nearest"))
+        differences.append(paired(f"{kind}, {size} locations", a - b, len(points)))
     return judge(
         f"Min-area repair errs no more than nearest-node repair ({CALIBRATIONS[calibration]})",
-        "mean over domains of E_eu after min-area less E_eu after nearest, paired by domain, is at most 0 for every kind and "
-        "size of domain; intervals hold together at 95 %.",
+        "mean over domains of E_eu after min-area less E_eu after nearest, paired by domain, is at "
+        "most 0 for every kind and size of domain; intervals hold together at 95 %.",
         differences,
-        why="A small area is not a short noise: two far-apart locations make a segment, of no area at all, and where few "
-        "locations are left such thin hulls are what min-area finds. Nor is it a small error: what is released is the location "
-        "nearest to the noisy point.",
+        why=(
+            "A small area is not a short noise: two far-apart locations make a segment, of no area "
+            "at all, and where few locations are left such thin hulls are what min-area finds. Nor "
+            "is it a small error: what is released is the location nearest to the noisy point."
+        ),
     )
 
 
 def slower(spells: list[Spell], calibration: str) -> Claim:
     """The paper: "at the cost of higher runtime"."""
     differences = _time_ratios(
-        [(a, b) for a in spells for b in spells if (a.kind, a.calibration, a.size) == (b.kind, b.calibration, b.size)
-         and (a.strategy, b.strategy, a.calibration) == ("nearest", "min-area", calibration)]
-    )  # fmt: skip
+        [
+            (a, b)
+            for a in spells
+            for b in spells
+            if (a.kind, a.calibration, a.size) == (b.kind, b.calibration, b.size)
+            and (a.strategy, b.strategy, a.calibration) == ("nearest", "min-area", calibration)
+        ]
+    )
     return judge(
         f"Min-area repair takes longer than nearest-node repair ({CALIBRATIONS[calibration]})",
-        "ln of the time of nearest over that of min-area is at most 0 for every kind and size of domain, in this run on this "
-        "machine; intervals over the spells hold together at 95 %.",
+        "ln of the time of nearest over that of min-area is at most 0 for every kind and size of "
+        "domain, in this run on this machine; intervals over the spells hold together at 95 %.",
         differences,
         unit="ln",
     )
@@ -178,17 +219,25 @@ def takes_longer(spells: list[Spell]) -> Claim:
     """The paper: "a larger constrained domain also incurs higher runtime"."""
     pairs = []
     for a in spells:
-        alike = [b for b in spells if (b.kind, b.calibration, b.strategy) == (a.kind, a.calibration, a.strategy)]
+        alike = [
+            b
+            for b in spells
+            if (b.kind, b.calibration, b.strategy) == (a.kind, a.calibration, a.strategy)
+        ]
         larger = [b for b in alike if b.size > a.size]
         if larger and a.strategy != "min-error":
             pairs.append((a, min(larger, key=lambda b: b.size)))
     return judge(
         "Larger domains take longer",
-        "ln of the time at one size over that at the next is at most 0, for min-area and nearest, every kind of domain and both "
-        "calibrations, in this run on this machine; intervals over the spells hold together at 95 %.",
+        "ln of the time at one size over that at the next is at most 0, for min-area and nearest, "
+        "every kind of domain and both calibrations, in this run on this machine; intervals over "
+        "the spells hold together at 95 %.",
         _time_ratios(pairs),
         unit="ln",
-        why="Time goes to the isolated locations, one by one; where more locations are possible on one map, fewer are isolated.",
+        why=(
+            "Time goes to the isolated locations, one by one; where more locations are possible on "
+            "one map, fewer are isolated."
+        ),
     )
 
 
@@ -197,9 +246,12 @@ def _time_ratios(pairs: list[tuple[Spell, Spell]]) -> list[Difference]:
     out = []
     for a, b in pairs:
         gap = np.log(a.ms) - np.log(b.ms)
-        sizes = f"{a.size} locations" if a.size == b.size else f"{a.strategy}, {a.size} to {b.size} locations"
-        interval = signed_mean_interval(gap, joint_level(len(pairs)))
-        out.append(Difference(f"{a.kind}, {a.calibration}, {sizes}", float(gap.mean()), *interval))
+        sizes = (
+            f"{a.size} locations"
+            if a.size == b.size
+            else f"{a.strategy}, {a.size} to {b.size} locations"
+        )
+        out.append(paired(f"{a.kind}, {a.calibration}, {sizes}", gap, len(pairs)))
     return out
 
 
@@ -210,43 +262,74 @@ def grows(errors: Errors, kind: str, calibration: str) -> Claim:
     for strategy in ("min-area", "nearest"):
         for small, large in pairwise(sizes):
             a, b = (errors[kind, calibration, strategy, size] for size in (small, large))
-            interval = difference_interval(a, b, joint_level(2 * (len(sizes) - 1)))
-            differences.append(Difference(f"{strategy}, {small} to {large} locations", float(a.mean() - b.mean()), *interval))
+            where = f"{strategy}, {small} to {large} locations"
+            differences.append(unpaired(where, a, b, 2 * (len(sizes) - 1)))
     return judge(
-        f"Larger domains err more ({KINDS[kind]}, {CALIBRATIONS[calibration]})",
-        "mean E_eu at one size less that at the next is at most 0, for min-area and nearest; intervals hold together at 95 %.",
+        f"Larger domains err more ({_WORDS[kind]}, {CALIBRATIONS[calibration]})",
+        "mean E_eu at one size less that at the next is at most 0, for min-area and nearest; "
+        "intervals hold together at 95 %.",
         differences,
         why=_WHY[kind],
     )
 
 
+_WORDS = {**KINDS, "area": "restaurant cells of a square area"}
 _WHY = {
-    "window": "The share of cells that are possible is the same at every size, and so is how far the next possible location is: "
-    "components, and the noise that they need, do not grow with the window. One noise for all of C does.",
-    "visited": "The more locations are possible on one map, the closer they lie and the fewer are isolated: the edges that the "
-    "repair adds get shorter, and rarer.",
+    "area": (
+        "Only a part of the map has restaurants: the largest areas reach beyond it, and hold few "
+        "more of them."
+    ),
+    "window": (
+        "The share of cells that are possible is the same at every size, and so is how far the "
+        "next possible location is: components, and the noise that they need, do not grow with the "
+        "window. One noise for all of C does."
+    ),
+    "visited": (
+        "The more locations are possible on one map, the closer they lie and the fewer are "
+        "isolated: the edges that the repair adds get shorter, and rarer."
+    ),
 }
 
 
 def _note(setup: Setup, shares: list[tuple[str, int, float]]) -> str:
     told = "; ".join(
-        f"{KINDS[kind]}: " + ", ".join(f"{share:.0%} of {size}" for k, size, share in shares if k == kind) for kind in KINDS
+        f"{KINDS[kind]}: "
+        + ", ".join(f"{share:.0%} of {size}" for k, size, share in shares if k == kind)
+        for kind in KINDS
     )
     return (
-        f"Policy {POLICY}, P-PIM, epsilon {EPSILON:g}. {setup.repetitions} random domains of each size and kind are the "
-        f"independent units; every location of a domain is released {_DRAWS} times. The paper does not say how its domains were "
-        "made: here a quarter of the cells of a square window that grows (`window`), and cells of the whole map drawn in "
-        f"proportion to their visits (`visited`). Isolated before the repair: {told}. Running times are of this run, on one "
-        "thread, and change from run to run; they are in times.csv."
+        f"Policy {POLICY}, P-PIM, epsilon {EPSILON:g}. {setup.repetitions} random domains of each "
+        f"size and kind are the independent units; every location of a domain is released {_DRAWS} "
+        "times. The paper does not say how its domains were made: here a quarter of the cells of a "
+        "square window that grows (`window`), and cells of the whole map drawn in proportion to "
+        f"their visits (`visited`). Isolated before the repair: {told}. Running times are of this "
+        "run, on one thread, and change from run to run; they are in times.csv."
     )
 
 
 def _figure(rows: list[Row], times: list[Row]) -> object:
     panels = []
     for kind in KINDS:
-        for source, calibration in ((rows, "graph"), (rows, "component"), (times, "graph"), (times, "component")):
+        for source, calibration in (
+            (rows, "graph"),
+            (rows, "component"),
+            (times, "graph"),
+            (times, "component"),
+        ):
             timed = source is times
-            lines = [Line(s, select(source, mechanism=s, setting=f"{kind}, {calibration}"), i) for i, s in enumerate(STRATEGIES)]
+            lines = [
+                Line(s, select(source, mechanism=s, setting=f"{kind}, {calibration}"), i)
+                for i, s in enumerate(STRATEGIES)
+            ]
             title = f"{kind}, {calibration}"
-            panels.append(Panel(title, lines, "domain size", "ms a domain" if timed else "E_eu (km)", logx=True, logy=timed))
+            panels.append(
+                Panel(
+                    title,
+                    lines,
+                    "domain size",
+                    "ms a domain" if timed else "E_eu (km)",
+                    logx=True,
+                    logy=timed,
+                )
+            )
     return draw(panels, columns=4)

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pglp_fast._util.storage import replacing
+
 from .claims import Claim
 from .figures import save
 from .rows import Row, write_csv
@@ -40,11 +42,17 @@ class Result:
 
     def findings(self, *, heading: str = "#") -> str:
         """Which claims the numbers support, as Markdown."""
-        parts = [f"{heading} {self.title}", f"Data: {self.data}", *self.notes, "\n".join(map(str, self.claims))]
+        parts = [
+            f"{heading} {self.title}",
+            f"Data: {self.data}",
+            *self.notes,
+            "\n".join(map(str, self.claims)),
+        ]
         return "\n\n".join([*parts, *([f"Credit: {self.credit}"] if self.credit else [])]) + "\n"
 
     def write(self, folder: Path) -> list[Path]:
-        """results.csv, times.csv (if any), each figure as PNG and SVG, and findings.md; returns their paths."""
+        """results.csv, times.csv (if any), each figure as PNG and SVG, and findings.md; returns
+        their paths."""
         folder.mkdir(parents=True, exist_ok=True)
         paths = [write_csv(folder / "results.csv", self.rows)]
         if self.times:
@@ -53,5 +61,6 @@ class Result:
             figure = draw()
             paths += [save(figure, folder / f"{name}.{ending}") for ending in ("png", "svg")]
         paths.append(folder / "findings.md")
-        paths[-1].write_text(self.findings(), encoding="utf-8")
+        with replacing(paths[-1]) as path:
+            path.write_text(self.findings(), encoding="utf-8")
         return paths

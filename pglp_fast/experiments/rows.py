@@ -6,6 +6,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from pglp_fast._util.storage import replacing
+
 
 @dataclass(frozen=True)
 class Row:
@@ -41,14 +43,21 @@ COLUMNS = tuple(f.name for f in fields(Row))
 
 def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
     """Rows whose fields are as wanted."""
-    return [row for row in rows if all(getattr(row, name) == value for name, value in wanted.items())]
+    return [
+        row for row in rows if all(getattr(row, name) == value for name, value in wanted.items())
+    ]
 
 
 def write_csv(path: Path, rows: Iterable[Row]) -> Path:
     """Ten digits are more than the data has, and hide how sums were ordered."""
-    with open(path, "w", newline="", encoding="utf-8") as file:
+    with replacing(path) as beside, open(beside, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
         for row in rows:
-            writer.writerow(["" if v is None else f"{v:.10g}" if isinstance(v, float) else v for v in asdict(row).values()])
+            writer.writerow(
+                [
+                    "" if v is None else f"{v:.10g}" if isinstance(v, float) else v
+                    for v in asdict(row).values()
+                ]
+            )
     return path

@@ -10,7 +10,8 @@ QUICK_REPETITIONS = 6
 
 @dataclass(frozen=True)
 class Setup:
-    """Where the data is (None: the made-up city), how often to repeat, the seed, and how much to say."""
+    """Where the data is (None: the made-up city), how often to repeat, the seed, and how much to
+    say."""
 
     folder: Path | None = None
     repetitions: int = 200
@@ -20,7 +21,9 @@ class Setup:
 
     def seed_of(self, *series: object) -> int:
         """Each series has noise of its own."""
-        return int.from_bytes(hashlib.sha256(repr((self.seed, *series)).encode()).digest()[:8], "big")
+        return int.from_bytes(
+            hashlib.sha256(repr((self.seed, *series)).encode()).digest()[:8], "big"
+        )
 
     def say(self, text: str) -> None:
         if self.progress:

@@ -1,14 +1,13 @@
-"""Single releases under the paper's policies: what the experiments on mechanisms and on policies share."""
+"""Single releases under the paper's policies: what the experiments on mechanisms and on policies
+share."""
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
-from ..domain import Domain
-from ..inference import privacy
-from ..mechanisms import KRR, PLM, PPIM, Mechanism, Optimal, PlanarLaplace, Remapped
-from ..metrics import estimate_utility, utility
-from ..policy import PolicyGraph, blocks, categories
+import pglp_fast as pf
+from pglp_fast.mechanisms.registry import find
+
 from .claims import LEVEL
 from .data import Town
 from .rows import Row
@@ -19,47 +18,72 @@ METRICS = ("e_eu", "e_r", "e_poi")
 POLICIES = ("G_k9", "G_k16", "G_k25", "G_poi")
 
 Prior = np.ndarray[tuple[int], np.dtype[np.float64]]
-Maker = Callable[[PolicyGraph, float, Domain, Prior], Mechanism]
-
-MECHANISMS: dict[str, Maker] = {
-    "P-LM": lambda graph, epsilon, domain, prior: PLM(graph, epsilon=epsilon, domain=domain),
-    "P-PIM": lambda graph, epsilon, domain, prior: PPIM(graph, epsilon=epsilon, domain=domain),
-    "P-PIM remapped": lambda graph, epsilon, domain, prior: Remapped(PPIM(graph, epsilon=epsilon, domain=domain), prior=prior),
-    "Optimal": lambda graph, epsilon, domain, prior: Optimal(graph, epsilon=epsilon, domain=domain, prior=prior),
-    "KRR": lambda graph, epsilon, domain, prior: KRR(graph, epsilon=epsilon, domain=domain),
-    "planar Laplace": lambda graph, epsilon, domain, prior: PlanarLaplace(graph, epsilon=epsilon, domain=domain),
-}
+# label: (name in the registry, whether its answers are remapped)
+MECHANISMS = {
+    find(name).label + " remapped" * remapped: (name, remapped)
+    for name, remapped in (
+        ("plm", False), ("ppim", False), ("ppim", True), ("optimal", False), ("krr", False),
+        ("planar-laplace", False),
+    )
+}  # fmt: skip
 
 
-def paper_policies(town: Town) -> dict[str, PolicyGraph]:
+def make_mechanism(
+    mechanism: str, graph: pf.PolicyGraph, epsilon: float, domain: pf.Domain, prior: Prior
+) -> pf.Mechanism:
+    name, remapped = MECHANISMS[mechanism]
+    kind = find(name)
+    options: dict[str, Any] = {"prior": prior} if "prior" in kind.options() else {}
+    m = kind(graph, epsilon=epsilon, domain=domain, **options)
+    return pf.Remapped(m, prior=prior) if remapped else m
+
+
+def paper_policies(town: Town) -> dict[str, pf.PolicyGraph]:
     """G_k9, G_k16, G_k25 and G_poi: restaurants of the same 6 x 6 block."""
-    graphs = {f"G_k{k * k}": blocks(town.grid, k) for k in (3, 4, 5)}
-    return {**graphs, "G_poi": categories(town.grid, town.restaurants, 6)}
+    graphs = {f"G_k{k * k}": pf.blocks(town.grid, k) for k in (3, 4, 5)}
+    return {**graphs, "G_poi": pf.categories(town.grid, town.restaurants, 6)}
 
 
-def measure(town: Town, policy: str, graph: PolicyGraph, mechanism: str, setup: Setup) -> list[Row]:
-    """E_eu, E_r, E_poi and the adversary's error at each epsilon: exact, and estimated from repeated releases.
+def measure(
+    town: Town, policy: str, graph: pf.PolicyGraph, mechanism: str, setup: Setup
+) -> list[Row]:
+    """E_eu, E_r, E_poi and the adversary's error at each epsilon: exact, and estimated from
+    repeated releases.
 
-    The people are those who visit restaurants, all of them in each repetition. The releases are the independent units; that who
-    is released is the same in each repetition makes the intervals a little wider than need be, never too narrow.
-    """
+    The people are those who visit restaurants, all of them in each repetition. The releases are the
+    independent units; that who is released is the same in each repetition makes the intervals a
+    little wider than need be, never too narrow."""
     people, prior = town.people, town.visits.astype(np.float64)
-    # components without visitors take no part: leaving them out changes nothing but the time it takes
+    # components without visitors take no part: leaving them out changes nothing but the time it
+    # takes
     busy = np.bincount(graph.components, weights=prior)[graph.components] > 0
-    domain = Domain.from_mask(town.grid, busy)
+    domain = pf.Domain.from_mask(town.grid, busy)
     rows = []
     for epsilon in EPSILONS:
-        m = MECHANISMS[mechanism](graph, epsilon, domain, prior)
-        exact = utility(m, prior=prior, categories=town.restaurants, quantiles=())
+        m = make_mechanism(mechanism, graph, epsilon, domain, prior)
+        exact = pf.utility(m, prior=prior, categories=town.restaurants, quantiles=())
         true = np.tile(people, setup.repetitions)
         released = m.release(true, rng=setup.seed_of("single", policy, mechanism, epsilon))
-        found = estimate_utility(town.grid, true, released, categories=town.restaurants, quantiles=(), level=LEVEL)
-        left = privacy(m, prior=prior).error
+        found = pf.estimate_utility(
+            town.grid, true, released, categories=town.restaurants, quantiles=(), level=LEVEL
+        )
+        left = pf.privacy(m, prior=prior).error
         series = (town.name, policy, mechanism, "")
         for metric in METRICS:
             value = getattr(found, metric)
             interval = found.intervals[metric]
-            rows.append(Row(*series, metric, "epsilon", epsilon, value, *interval, found.count, getattr(exact, metric)))
+            rows.append(
+                Row(
+                    *series,
+                    metric,
+                    "epsilon",
+                    epsilon,
+                    value,
+                    *interval,
+                    found.count,
+                    getattr(exact, metric),
+                )
+            )
         rows.append(Row(*series, "adversary", "epsilon", epsilon, left, left, left, 0, left))
     return rows
 
@@ -67,9 +91,10 @@ def measure(town: Town, policy: str, graph: PolicyGraph, mechanism: str, setup: 
 def what_is_measured(town: Town) -> str:
     """For the findings."""
     return (
-        f"True locations are the {len(town.people):,} visits to restaurants, all of them released in each repetition: under "
-        "G_poi a location that is no restaurant is released as it is, which would make G_poi look better than it is. `mean` is "
-        "over all releases, with a 95 % interval; `exact` is the expected value, computed from the probabilities. The adversary, "
-        "Optimal and remapping know how visits are spread over the map. Optimal and remapping may answer any cell of the "
-        "component, so their small errors owe much to that knowledge."
+        f"True locations are the {len(town.people):,} visits to restaurants, all of them released "
+        "in each repetition: under G_poi a location that is no restaurant is released as it is, "
+        "which would make G_poi look better than it is. `mean` is over all releases, with a 95 % "
+        "interval; `exact` is the expected value, computed from the probabilities. The adversary, "
+        "Optimal and remapping know how visits are spread over the map. Optimal and remapping may "
+        "answer any cell of the component, so their small errors owe much to that knowledge."
     )

@@ -1,21 +1,4 @@
-"""Mechanisms: each answers one question, Pr(z|s) over the output set of a component shape."""
+"""Mechanisms: each answers one question, ln Pr(z|s) over a component.
 
-from .base import Mechanism
-from .knorm import LM, PIM, PLM, PPIM, PlanarLaplace, geo_ind
-from .optimal import Optimal
-from .remapped import Remapped
-from .response import KRR, GraphExponential
-
-__all__ = [
-    "KRR",
-    "LM",
-    "PIM",
-    "PLM",
-    "PPIM",
-    "GraphExponential",
-    "Mechanism",
-    "Optimal",
-    "PlanarLaplace",
-    "Remapped",
-    "geo_ind",
-]
+``contract`` says what a mechanism is, ``registry`` lists those that have a name. Nothing is
+imported here: the command line reads the names without a compiler."""

@@ -1,10 +1,11 @@
 """Pictures, with matplotlib (the ``plot`` extra). Every function takes an ``ax`` and returns it.
 
-Maps are in km, in the frame of ``locations.xy``, with equal aspect. Nothing is shown or saved here: that is the caller's to do.
-"""
+Maps are in km, in the frame of ``locations.xy``, with equal aspect. Nothing is shown or saved here:
+that is the caller's to do."""
 
 from .curves import adversary_curves, bars, error_curves, lines, over_time, privacy_utility
 from .exposures import exposure
+from .geography import latlon_axes
 from .maps import heat, map_axes
 from .noises import noise, releases
 from .policies import MAX_OUTLINES, policy
@@ -22,6 +23,7 @@ __all__ = [
     "error_curves",
     "exposure",
     "heat",
+    "latlon_axes",
     "lines",
     "map_axes",
     "new_axes",

@@ -1,8 +1,9 @@
-"""Curves and bars as papers show them: error against epsilon, privacy against utility, error over time, with bands.
+"""Curves and bars as papers show them: error against epsilon, privacy against utility, error over
+time, with bands.
 
-A series is n numbers, one for each x, or an array (repeats, n) (users, seeds; NaN for missing), of which the mean and a
-confidence interval are drawn. A band that was computed elsewhere comes in ``bands``: n half-widths, or (low, high).
-"""
+A series is n numbers, one for each x, or an array (repeats, n) (users, seeds; NaN for missing), of
+which the mean and a confidence interval are drawn. A band that was computed elsewhere comes in
+``bands``: n half-widths, or (low, high)."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -10,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import _validate as check
-from ..errors import InvalidParameter
+from pglp_fast._util import validate as check
+from pglp_fast.errors import InvalidParameter
+
 from .series import Key, Series, looks, name_of, read_series
 from .style import COLOURS, legend_beside, new_axes
 
@@ -58,7 +60,9 @@ def lines(
         look = style[key] if markers else {**style[key], "marker": ""}
         ax.plot(at, values.mean, ms=5, label=name_of(key), zorder=3, **look)
         if values.low is not None:
-            ax.fill_between(at, values.low, values.high, color=look["color"], alpha=0.18, lw=0, zorder=2)
+            ax.fill_between(
+                at, values.low, values.high, color=look["color"], alpha=0.18, lw=0, zorder=2
+            )
     if at.dtype.kind == "M":
         _dates(ax)
     if from_zero:
@@ -82,9 +86,13 @@ def _dates(ax: Any) -> None:
     ax.xaxis.set_major_formatter(untyped.ConciseDateFormatter(ticks))
 
 
-def _against_epsilon(epsilons: Sequence[float], errors: Mapping[Any, ArrayLike], ylabel: str, ax: Any, options: Any) -> Any:
+def _against_epsilon(
+    epsilons: Sequence[float], errors: Mapping[Any, ArrayLike], ylabel: str, ax: Any, options: Any
+) -> Any:
     eps = _epsilons(epsilons)
-    ax = lines(eps, errors, xlabel="epsilon (less noise to the right)", ylabel=ylabel, ax=ax, **options)
+    ax = lines(
+        eps, errors, xlabel="epsilon (less noise to the right)", ylabel=ylabel, ax=ax, **options
+    )
     ax.set_xscale("log")
     shown = _apart(eps)
     ax.set_xticks(shown, [f"{e:.3g}" for e in shown])
@@ -123,9 +131,8 @@ def error_curves(
 ) -> Any:
     """Mean error against epsilon, on a logarithmic axis.
 
-    Keys are (policy, mechanism) or mechanisms alone; ``colour`` says which of the two has the colour, the other has the
-    dashes. ``bands`` and ``confidence`` are those of ``lines``.
-    """
+    Keys are (policy, mechanism) or mechanisms alone; ``colour`` says which of the two has the
+    colour, the other has the dashes. ``bands`` and ``confidence`` are those of ``lines``."""
     options = dict(bands=bands, confidence=confidence, colour=colour)
     return _against_epsilon(epsilons, errors, f"mean error ({unit})", ax, options)
 
@@ -140,7 +147,10 @@ def adversary_curves(
     unit: str = "km",
     ax: Any = None,
 ) -> Any:
-    """The adversary's expected error against epsilon: how far off the best guess is. Arguments are those of ``error_curves``."""
+    """The adversary's expected error against epsilon: how far off the best guess is.
+
+    Arguments are those of ``error_curves``.
+    """
     options = dict(bands=bands, confidence=confidence, colour=colour)
     return _against_epsilon(epsilons, errors, f"adversary's expected error ({unit})", ax, options)
 
@@ -169,12 +179,21 @@ def over_time(
     """
     if times is None:
         if not series:
-            raise InvalidParameter("series is empty: give at least one, as {name: (users, T) errors}")
+            raise InvalidParameter(
+                "series is empty: give at least one, as {name: (users, T) errors}"
+            )
         times = np.arange(np.shape(next(iter(series.values())))[-1])
     return lines(
-        times, series, bands=bands, confidence=confidence, colour=colour, markers=False, xlabel=xlabel,
-        ylabel=f"mean error ({unit})" if ylabel is None else ylabel, ax=ax,
-    )  # fmt: skip
+        times,
+        series,
+        bands=bands,
+        confidence=confidence,
+        colour=colour,
+        markers=False,
+        xlabel=xlabel,
+        ylabel=f"mean error ({unit})" if ylabel is None else ylabel,
+        ax=ax,
+    )
 
 
 def bars(
@@ -187,7 +206,8 @@ def bars(
     ylabel: str = "mean error (km)",
     ax: Any = None,
 ) -> Any:
-    """A group of bars for each name in ``groups`` (such as policies), in it a bar for each series (such as mechanisms).
+    """A group of bars for each name in ``groups`` (such as policies), in it a bar for each series
+    (such as mechanisms).
 
     Values, bands and confidence are those of ``lines``; a whisker shows the band.
     """
@@ -198,9 +218,28 @@ def bars(
     for i, (name, values) in enumerate(read.items()):
         at = middle + (i - (len(read) - 1) / 2) * width
         colour, hatch = COLOURS[i % len(COLOURS)], _HATCHES[i // len(COLOURS) % len(_HATCHES)]
-        ax.bar(at, values.mean, width * 0.94, color=colour, hatch=hatch, edgecolor="white", lw=0, label=name_of(name), zorder=2)
+        ax.bar(
+            at,
+            values.mean,
+            width * 0.94,
+            color=colour,
+            hatch=hatch,
+            edgecolor="white",
+            lw=0,
+            label=name_of(name),
+            zorder=2,
+        )
         if values.low is not None:
-            ax.errorbar(at, values.mean, yerr=_whiskers(values), fmt="none", ecolor="0.15", elinewidth=1.1, capsize=2.5, zorder=3)
+            ax.errorbar(
+                at,
+                values.mean,
+                yerr=_whiskers(values),
+                fmt="none",
+                ecolor="0.15",
+                elinewidth=1.1,
+                capsize=2.5,
+                zorder=3,
+            )
     ax.set_xticks(middle, list(groups))
     ax.tick_params(axis="x", length=0)
     if sum(map(len, groups)) > 60:
@@ -231,52 +270,90 @@ def privacy_utility(
     unit: str = "km",
     ax: Any = None,
 ) -> Any:
-    """What a user pays against what the adversary is left with: one curve for each mechanism, epsilon along it.
+    """What a user pays against what the adversary is left with: one curve for each mechanism,
+    epsilon along it.
 
     Parameters
     ----------
-    epsilons : (n,) ascending; written beside the points of up to three curves, beside the first of more
-    utility : for each mechanism, or (policy, mechanism), the mean distance between what is true and what is released; n
-        numbers, or (repeats, n) for whiskers
+    epsilons : (n,) ascending; written beside the points of up to three curves, beside the first of
+        more
+    utility : for each mechanism, or (policy, mechanism), the mean distance between what is true and
+        what is released; n numbers, or (repeats, n) for whiskers
     privacy : for the same ones, the adversary's expected error
     confidence, colour : as in ``lines``
     unit : of both
 
     Notes
     -----
-    Up and to the left is better. On the dotted diagonal, the adversary's best guess is as far off as the release itself; below
-    it, the adversary knows better than what is released.
-    """
+    Up and to the left is better. On the dotted diagonal, the adversary's best guess is as far off
+    as the release itself; below it, the adversary knows better than what is released."""
     eps = _epsilons(epsilons)
     if set(utility) != set(privacy):
         odd = sorted(map(str, set(utility) ^ set(privacy)))
-        raise InvalidParameter(f"utility and privacy must have the same keys, {odd[0]!r} is in one of them only")
+        raise InvalidParameter(
+            f"utility and privacy must have the same keys, {odd[0]!r} is in one of them only"
+        )
     x = read_series(utility, len(eps), None, confidence, "utility")
     y = read_series(privacy, len(eps), None, confidence, "privacy")
     style = looks(x, colour)
     ax = new_axes(ax, _SIZE)
-    from matplotlib.patheffects import withStroke
-
     for k, key in enumerate(x):
         ax.errorbar(
-            x[key].mean, y[key].mean, xerr=_whiskers(x[key]), yerr=_whiskers(y[key]), ms=6, lw=1.5, elinewidth=0.9, capsize=2,
-            label=name_of(key), zorder=3, **style[key],
-        )  # fmt: skip
+            x[key].mean,
+            y[key].mean,
+            xerr=_whiskers(x[key]),
+            yerr=_whiskers(y[key]),
+            ms=6,
+            lw=1.5,
+            elinewidth=0.9,
+            capsize=2,
+            label=name_of(key),
+            zorder=3,
+            **style[key],
+        )
         if k == 0 or len(x) <= _NUMBERED:
-            aside: dict[str, Any] = dict(xytext=(6, -11)) if k % 2 == 0 else dict(xytext=(-6, 5), ha="right")
-            for e, at in zip(eps.tolist(), zip(x[key].mean.tolist(), y[key].mean.tolist())):
-                ax.annotate(
-                    f"{e:.3g}", at, textcoords="offset points", fontsize="small", color=style[key]["color"], zorder=4,
-                    path_effects=[withStroke(linewidth=2.5, foreground="white")], **aside,
-                )  # fmt: skip
+            aside = dict(xytext=(6, -11)) if k % 2 == 0 else dict(xytext=(-6, 5), ha="right")
+            _write_beside(ax, eps, x[key].mean, y[key].mean, color=style[key]["color"], **aside)
     ax.margins(0.1)  # for the numbers
     ax.set_xlim(left=0)
     ax.set_ylim(bottom=0)
     reach = min(ax.get_xlim()[1], ax.get_ylim()[1])
-    ax.plot([0, reach], [0, reach], color="0.6", lw=1.0, ls=":", zorder=1, scalex=False, scaley=False, label="equal errors")
+    ax.plot(
+        [0, reach],
+        [0, reach],
+        color="0.6",
+        lw=1.0,
+        ls=":",
+        zorder=1,
+        scalex=False,
+        scaley=False,
+        label="equal errors",
+    )
     ax.set_xlabel(f"mean error of the release ({unit}), less is more useful")
     ax.set_ylabel(f"adversary's expected error ({unit})\nmore is more private")
     ax.grid(alpha=0.3)
     where = "the points" if len(x) <= _NUMBERED else "the first curve"
     legend_beside(ax, title_fontsize="small", title=f"epsilon is written beside\n{where}")
     return ax
+
+
+def _write_beside(
+    ax: Any,
+    eps: NDArray[np.float64],
+    x: NDArray[np.float64],
+    y: NDArray[np.float64],
+    **style: Any,
+) -> None:
+    """Each epsilon beside its point."""
+    from matplotlib.patheffects import withStroke
+
+    for e, *at in zip(eps.tolist(), x.tolist(), y.tolist()):
+        ax.annotate(
+            f"{e:.3g}",
+            at,
+            textcoords="offset points",
+            fontsize="small",
+            zorder=4,
+            path_effects=[withStroke(linewidth=2.5, foreground="white")],
+            **style,
+        )

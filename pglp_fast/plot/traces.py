@@ -6,14 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from .. import _validate as check
-from ..domain import Domain
-from ..errors import InvalidParameter, InvalidTransition
-from ..locations import Grid, Locations
-from ..policy import PolicyGraph, require_policy
+import pglp_fast as pf
+from pglp_fast._util import validate as check
+from pglp_fast.policy.graph import require_policy
+from pglp_fast.space.locations import Locations
+
+from .geography import latlon_axes
 from .maps import (
     Box,
     around,
+    basemap as draw_basemap,
     box_of,
     dot_area,
     draw_edges,
@@ -27,10 +29,20 @@ from .maps import (
     within,
     zoom,
 )
-from .maps import basemap as draw_basemap
 from .policies import colours_apart
-from .style import COLOURS, FEW_EDGES, MAP_LAYOUT, MAX_EDGES, RELEASED, TRUE, fills, legend_below, pyplot
+from .style import (
+    COLOURS,
+    FEW_EDGES,
+    MAP_LAYOUT,
+    MAX_EDGES,
+    RELEASED,
+    TRUE,
+    fills,
+    legend_below,
+    pyplot,
+)
 
+_FEW_STEPS = 150  # of a trace that are linked one by one
 _PANELS = 12  # steps that can be shown side by side
 _PANEL = 2.6  # inches
 
@@ -41,8 +53,9 @@ def trace(
     released: ArrayLike,
     *,
     surrogate: ArrayLike | None = None,
-    domains: Mapping[int, Domain] | None = None,
-    policies: Mapping[int, PolicyGraph] | None = None,
+    gaps: ArrayLike | None = None,
+    domains: Mapping[int, pf.Domain] | None = None,
+    policies: Mapping[int, pf.PolicyGraph] | None = None,
     basemap: ArrayLike | None = None,
     basemap_label: str = "",
     ax: Any = None,
@@ -53,44 +66,44 @@ def trace(
     ----------
     true, released : (T,) cells, -1 where there is none; a line joins what follows without a gap
     surrogate : (T,) booleans: the true location was not in C_t, and another one was released from
-    domains : for some steps t (0, 1, ...), C_t: each is drawn on a map of its own, with the true and the released location at t.
-        ``Stream.domain(u)`` gives it after each step.
-    policies : for some of those steps, the policy on C_t, as ``Stream.policy(u)`` gives it: its components are told apart by
-        colour, and edges outside cliques (such as repairs) are drawn
+    gaps : (T,) booleans: no line joins step t with the one before, such as after a long silence
+    domains : for some steps t (0, 1, ...), C_t: each is drawn on a map of its own, with the true
+        and the released location at t. ``Stream.domain(u)`` gives it after each step.
+    policies : for some of those steps, the policy on C_t, as ``Stream.policy(u)`` gives it: its
+        components are told apart by colour, and edges outside cliques (such as repairs) are drawn
     basemap, basemap_label : one value for each location, drawn in greys below the traces
     ax : where to draw; with ``domains`` an array of 1 + len(domains) axes. A new figure unless told
 
     Returns
     -------
-    The axes; with ``domains`` an array of them, the map of the traces first, then the steps in ascending order.
+    The axes; with ``domains`` an array of them, the map of the traces first, then the steps in
+    ascending order.
 
     Notes
     -----
-    The picture shows true locations: it is for those who may know them.
-    """
-    a, b = (_trace(locations, cells, name) for cells, name in ((true, "true"), (released, "released")))
+    The picture shows true locations: it is for those who may know them. Of more than 150 steps,
+    lines are thin, steps are not linked, and releases are dots."""
+    a, b = (
+        _trace(locations, cells, name) for cells, name in ((true, "true"), (released, "released"))
+    )
     if len(a) != len(b):
-        raise InvalidTransition(f"true has {len(a)} steps, released {len(b)}: give one cell for each step, -1 for none")
+        raise pf.InvalidTransition(
+            f"true has {len(a)} steps, released {len(b)}: give one cell for each step, -1 for none"
+        )
     if not ((a >= 0) | (b >= 0)).any():
-        raise InvalidTransition("both traces are empty: there is nothing to draw")
-    flags = np.zeros(len(a), bool) if surrogate is None else np.asarray(surrogate)
-    if flags.shape != a.shape or flags.dtype != bool:
-        raise InvalidParameter(f"surrogate must be {len(a)} booleans, one for each step, got {flags.dtype}, shape {flags.shape}")
-    steps = sorted(domains or {})
-    known = policies or {}
-    for t in steps:
-        require_same_map(locations, (domains or {})[check.whole(t, "a step of domains", 0, len(a) - 1)])
-    for t in known:
-        require_policy(known[t])
-        if t not in steps or not known[t].locations.same_map(locations):
-            raise InvalidParameter(f"policies[{t}] is of a step that domains does not show, or over another map")
+        raise pf.InvalidTransition("both traces are empty: there is nothing to draw")
+    flags = _flags(surrogate, len(a), "surrogate")
+    cuts = np.flatnonzero(_flags(gaps, len(a), "gaps"))
+    possible, known = domains or {}, policies or {}
+    _check_steps(locations, len(a), possible, known)
+    steps = sorted(possible)
     box = _view(locations, np.concatenate([a, b]))
     axes = _axes(ax, len(steps), box)
     first = axes[0]
     if basemap is not None:
         draw_basemap(first, locations, some_cells(locations, None), basemap, basemap_label)
-    _overview(first, locations, a, b, flags, steps)
-    zoom(first, box)
+    _overview(first, locations, a, b, flags, steps, cuts)
+    zoom(first, box, locations)
     if steps:
         for style, label in ((TRUE, "true at step t"), (RELEASED, "released at step t")):
             first.plot([], [], **style, label=label)
@@ -98,35 +111,74 @@ def trace(
         first.plot([], [], color="0.2", lw=1.4, label="edge outside cliques")
     legend_below(first)
     for panel, t in zip(axes[1:], steps):
-        _step(panel, locations, int(a[t]), int(b[t]), bool(flags[t]), (domains or {})[t], known.get(t), t)
-    if steps:
-        return axes
-    return first
+        at = int(a[t]), int(b[t]), bool(flags[t])
+        _step(panel, locations, *at, possible[t], known.get(t), t)
+    return axes if steps else first
+
+
+def _check_steps(
+    locations: Locations,
+    steps: int,
+    domains: Mapping[int, pf.Domain],
+    policies: Mapping[int, pf.PolicyGraph],
+) -> None:
+    """Domains are of steps of the trace, and policies of steps with a domain, over this map."""
+    for t in sorted(domains):
+        require_same_map(locations, domains[check.whole(t, "a step of domains", 0, steps - 1)])
+    for t, graph in policies.items():
+        require_policy(graph)
+        if t not in domains or not graph.locations.same_map(locations):
+            raise pf.InvalidParameter(
+                f"policies[{t}] is of a step that domains does not show, or over another map"
+            )
+
+
+def _flags(values: ArrayLike | None, count: int, name: str) -> NDArray[np.bool_]:
+    """One boolean for each step; none are set unless given."""
+    flags = np.zeros(count, bool) if values is None else np.asarray(values)
+    if flags.shape != (count,) or flags.dtype != bool:
+        raise pf.InvalidParameter(
+            f"{name} must be {count} booleans, one for each step, got {flags.dtype}, shape "
+            f"{flags.shape}"
+        )
+    return flags
 
 
 def _trace(locations: Locations, cells: ArrayLike, name: str) -> NDArray[np.int64]:
-    array = check.integers(cells, name, InvalidTransition).astype(np.int64)
+    array = check.integers(cells, name, pf.InvalidTransition)
     if array.ndim != 1:
-        raise InvalidTransition(f"{name} must be one user's trace, shape (T,), got {array.shape}: pass {name}[u]")
-    bad = np.flatnonzero((array < -1) | (array >= locations.size))
-    if bad.size:
-        raise InvalidTransition(f"{name}[{bad[0]}] = {array[bad[0]]}: cells are 0..{locations.size - 1}, and -1 for none")
-    return array
+        raise pf.InvalidTransition(
+            f"{name} must be one user's trace, shape (T,), got {array.shape}: pass {name}[u]"
+        )
+    return check.cells_or_missing(
+        array,
+        locations.size,
+        error=pf.InvalidTransition,
+        where=lambda cell, t: f"{name}[{t}] = {cell}",
+        missing="none",
+    ).astype(np.int64)
 
 
 def _axes(ax: Any, panels: int, box: Box) -> NDArray[Any]:
     if panels > _PANELS:
-        raise InvalidParameter(f"{panels} steps would be too small to see: choose at most {_PANELS} of them")
+        raise pf.InvalidParameter(
+            f"{panels} steps would be too small to see: choose at most {_PANELS} of them"
+        )
     if ax is not None:
         axes = np.atleast_1d(np.asarray(ax, object)).reshape(-1)
         if len(axes) != 1 + panels:
-            raise InvalidParameter(f"ax has {len(axes)} axes: give {1 + panels}, one for the traces and one for each domain")
+            raise pf.InvalidParameter(
+                f"ax has {len(axes)} axes: give {1 + panels}, one for the traces and one for each "
+                "domain"
+            )
         return axes
     if not panels:
         return np.array([new_map(None, box)], object)
     rows = 1 if panels <= 1 else 2
     columns = -(-panels // rows)
-    figure = pyplot().figure(figsize=(2 * _PANEL + _PANEL * columns, 2 * _PANEL + 0.4), layout=MAP_LAYOUT)
+    figure = pyplot().figure(
+        figsize=(2 * _PANEL + _PANEL * columns, 2 * _PANEL + 0.4), layout=MAP_LAYOUT
+    )
     grid = figure.add_gridspec(rows, columns + 2, width_ratios=[1] * (columns + 2))
     places = [grid[i // columns, 2 + i % columns] for i in range(panels)]
     return np.array([figure.add_subplot(place) for place in (grid[:, :2], *places)], object)
@@ -150,24 +202,79 @@ def _overview(
     released: NDArray[np.int64],
     surrogate: NDArray[np.bool_],
     steps: list[int],
+    cuts: NDArray[np.intp],
 ) -> None:
-    from matplotlib.collections import LineCollection
-
     here, there = _path(locations, true), _path(locations, released)
+    many = int((true >= 0).sum()) > _FEW_STEPS
     both = (true >= 0) & (released >= 0)
-    links = np.stack([here[both], there[both]], axis=1)
-    ax.add_collection(LineCollection(list(links), colors="0.75", linewidths=0.8, zorder=1, label="same step"))
-    ax.plot(*there.T, color=COLOURS[1], lw=1.0, ls="--", marker="X", ms=6, mec="white", mew=0.5, zorder=2, label="released")
-    ax.plot(*here.T, color=COLOURS[0], lw=1.6, marker="o", ms=4.5, zorder=3, label="true")
+    if many:
+        _draw_many(ax, np.insert(here, cuts, np.nan, axis=0), there)
+    else:
+        _draw_few(ax, here, there, both, cuts)
     marked = surrogate & (true >= 0)
     if marked.any():
         ax.plot(
-            *here[marked].T, ls="none", marker="o", ms=11, mfc="none", mec="black", mew=1.3, zorder=4,
+            *here[marked].T,
+            ls="none",
+            marker="o",
+            ms=6 if many else 11,
+            mfc="none",
+            mec="black",
+            mew=0.6 if many else 1.3,
+            zorder=4,
             label="surrogate released from",
-        )  # fmt: skip
+        )
     seen = np.flatnonzero(true >= 0)
     wanted = sorted({*steps, *seen[[0, -1]].tolist()} if seen.size else set(steps))
-    _number(ax, here, [t for t in wanted if true[t] >= 0])
+    if not many or steps:
+        _number(ax, here, [t for t in wanted if true[t] >= 0])
+
+
+def _draw_many(ax: Any, here: NDArray[np.float64], there: NDArray[np.float64]) -> None:
+    """A long trace: where somebody was as a thin line, releases as dots, larger where there are
+    more."""
+    places, counts = np.unique(there[~np.isnan(there[:, 0])], axis=0, return_counts=True)
+    if len(places):
+        ax.scatter(
+            *places.T,
+            s=6 + 60 * np.sqrt(counts / counts.max()),
+            color=COLOURS[1],
+            alpha=0.55,
+            linewidths=0,
+            zorder=2,
+            label="released (larger: more often)",
+        )
+    ax.plot(*here.T, color=COLOURS[0], lw=0.9, marker=".", ms=2, zorder=3, label="true")
+
+
+def _draw_few(
+    ax: Any,
+    here: NDArray[np.float64],
+    there: NDArray[np.float64],
+    both: NDArray[np.bool_],
+    cuts: NDArray[np.intp],
+) -> None:
+    """Both traces, and what was released of each step."""
+    from matplotlib.collections import LineCollection
+
+    lines = [np.insert(path, cuts, np.nan, axis=0) for path in (here, there)]
+    links = np.stack([here[both], there[both]], axis=1)
+    ax.add_collection(
+        LineCollection(list(links), colors="0.75", linewidths=0.8, zorder=1, label="same step")
+    )
+    ax.plot(
+        *lines[1].T,
+        color=COLOURS[1],
+        lw=1.0,
+        ls="--",
+        marker="X",
+        ms=6,
+        mec="white",
+        mew=0.5,
+        zorder=2,
+        label="released",
+    )
+    ax.plot(*lines[0].T, color=COLOURS[0], lw=1.6, marker="o", ms=4.5, zorder=3, label="true")
 
 
 def _number(ax: Any, xy: NDArray[np.float64], steps: list[int]) -> None:
@@ -175,11 +282,17 @@ def _number(ax: Any, xy: NDArray[np.float64], steps: list[int]) -> None:
     at: dict[tuple[float, float], list[str]] = {}
     for t in steps:
         at.setdefault((float(xy[t, 0]), float(xy[t, 1])), []).append(str(t))
+    highest = np.nanmax(xy[:, 1])  # what stands above it would run into the title
     for place, numbers in at.items():
         ax.annotate(
-            "t = " + ", ".join(numbers), place, xytext=(8, 8), textcoords="offset points", fontsize="small", zorder=7,
+            "t = " + ", ".join(numbers),
+            place,
+            xytext=(8, -14 if place[1] == highest else 8),
+            textcoords="offset points",
+            fontsize="small",
+            zorder=7,
             bbox=dict(boxstyle="round,pad=0.15", fc="white", ec="none", alpha=0.75),
-        )  # fmt: skip
+        )
 
 
 def _step(
@@ -188,8 +301,8 @@ def _step(
     true: int,
     released: int,
     surrogate: bool,
-    domain: Domain,
-    graph: PolicyGraph | None,
+    domain: pf.Domain,
+    graph: pf.PolicyGraph | None,
     t: int,
 ) -> None:
     """C_t with the true and the released location of one step."""
@@ -204,22 +317,44 @@ def _step(
         rgb[np.searchsorted(cells, joined)] = fills(int(colour.max(initial=0)) + 1)[colour]
         extra = graph.extra_edges()
         if len(extra) <= MAX_EDGES:
-            draw_edges(ax, locations, extra, colors="0.2", linewidths=1.4 if len(extra) <= FEW_EDGES else 0.5, zorder=3)
+            draw_edges(
+                ax,
+                locations,
+                extra,
+                colors="0.2",
+                linewidths=1.4 if len(extra) <= FEW_EDGES else 0.5,
+                zorder=3,
+            )
         else:
             missing = f"\n({len(extra):,} edges: too many to draw)"
     if len(cells):
-        paint(ax, locations, cells, np.column_stack([rgb, np.full(len(cells), 0.6)]), area=max(12.0, dot_area(len(cells))))
+        paint(
+            ax,
+            locations,
+            cells,
+            np.column_stack([rgb, np.full(len(cells), 0.6)]),
+            area=max(12.0, dot_area(len(cells))),
+        )
     if released >= 0:
         ax.plot(*km(locations, released), **RELEASED)
     if true >= 0:
         ax.plot(*km(locations, true), **TRUE)
         if surrogate:
-            ax.plot(*km(locations, true), marker="o", ms=20, mfc="none", mec="black", mew=1.3, zorder=6)
+            ax.plot(
+                *km(locations, true), marker="o", ms=20, mfc="none", mec="black", mew=1.3, zorder=6
+            )
     boxes = [box_of(locations, group) for group in (cells, marks) if len(group)]
     box = widen(around(*boxes), 0.12) if boxes else whole(locations)
-    zoom(ax, within(box, whole(locations)) if isinstance(locations, Grid) else box)
-    ax.set_xlabel("east (km)", fontsize="small")
-    ax.set_ylabel("north (km)", fontsize="small")
+    zoom(ax, within(box, whole(locations)) if isinstance(locations, pf.Grid) else box)
+    if locations.projection is None:
+        ax.set_xlabel("east (km)", fontsize="small")
+        ax.set_ylabel("north (km)", fontsize="small")
+    else:
+        latlon_axes(ax, locations)
+        ax.xaxis.label.set_size("small")
+        ax.yaxis.label.set_size("small")
     ax.tick_params(labelsize="small")
     possible = f"{len(domain):,} location{'s' if len(domain) != 1 else ''} possible"
-    ax.set_title(f"t = {t}: {possible}" + (", surrogate" if surrogate else "") + missing, fontsize="small")
+    ax.set_title(
+        f"t = {t}: {possible}" + (", surrogate" if surrogate else "") + missing, fontsize="small"
+    )

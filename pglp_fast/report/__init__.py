@@ -1,4 +1,5 @@
-"""A release in one file: policy, certificate, utility and adversary side by side, and a map to step through; opens offline."""
+"""A release in one file: policy, certificate, utility and adversary side by side, and a map to
+step through; opens offline."""
 
 from .table import report_table
 from .write import write_report

@@ -1,6 +1,9 @@
-"""The section that matters: what a release costs beside what it buys; never one without the other."""
+"""The section that matters: what a release costs beside what it buys; never one without the
+other."""
 
 import math
+
+from pglp_fast.adversary.attack_table import OFTEN
 
 from . import charts
 from .figures import LEVEL, Figures
@@ -16,7 +19,6 @@ ESTIMATORS = {
     "no release": "Best guess, no release",
 }
 _SURE = f"{100 * LEVEL:g} %"
-_OFTEN = 0.05  # surrogates above which the figures need a word of warning
 
 
 def balance_section(f: Figures) -> str:
@@ -26,8 +28,8 @@ def balance_section(f: Figures) -> str:
     figures = _trace_charts(f["curves"]) if traces else _single_charts(f)
     drawn = "".join(f'<figure class="card">{figure}</figure>' for figure in figures)
     body = (
-        "<p>Read both columns: noise that costs much and hides little is as bad as noise that costs little because it says "
-        "everything.</p>"
+        "<p>Read both columns: noise that costs much and hides little is as bad as noise that "
+        "costs little because it says everything.</p>"
         + (_surrogates(f["flags"]) if traces else "")
         + pair(card("Utility: what it costs", cost), card("Adversary: what it buys", bought))
         + f'<div class="pair charts">{drawn}</div>'
@@ -36,12 +38,20 @@ def balance_section(f: Figures) -> str:
 
 
 def _surrogates(g: Figures) -> str:
-    """Where the model is often wrong, distances from the truth say more about the model than about privacy."""
-    if not g["surrogate"] or g["surrogate"] <= _OFTEN * g["steps"]:
+    """Where the model is often wrong, distances from the truth say more about the model than
+    about privacy."""
+    if g["surrogate"] is None:
+        return (
+            '<p class="note">All figures hold if people move as the model says. Where they do not, '
+            "they may be far from what is so; true locations would tell, and are not here.</p>"
+        )
+    if g["surrogate"] <= OFTEN * g["steps"]:
         return ""
     return (
-        f'<p class="banner">At {share(g["surrogate"] / g["steps"])} of the steps the mobility model called the true location '
-        "impossible, and another was released from. Errors are then those of the model, the release's and the adversary's alike; "
+        f'<p class="banner">At {share(g["surrogate"] / g["steps"])} of the steps the mobility '
+        "model called the true location "
+        "impossible, and another was released from. Errors are then those of the model, the "
+        "release's and the adversary's alike; "
         "an adversary with a better model would do better.</p>"
     )
 
@@ -57,7 +67,10 @@ def utility_table(u: Figures, caption: str) -> str:
         rows.append(("Other region", share(u["e_r"]) + ci("e_r", True)))
     if u["e_poi"] is not None:
         rows.append(("Other category", share(u["e_poi"]) + ci("e_poi", True)))
-    rows += [("Worst place, mean", value(u["worst"], "km")), ("Farthest", value(u["largest"], "km"))]
+    rows += [
+        ("Worst place, mean", value(u["worst"], "km")),
+        ("Farthest", value(u["largest"], "km")),
+    ]
     return table((), rows, caption)
 
 
@@ -70,8 +83,11 @@ def _trace_utility(f: Figures) -> str:
         sample = f"{value(u['count'])} releases; {_SURE} intervals, users being the sample"
         return utility_table(u, f"Distance between true and released location: {sample}")
     return (
-        "<p>Without true locations, the error is what somebody who knows the model and sees all releases expects it to be.</p>"
-        + table((), [("Mean distance", value(a["utility_km"], "km") + interval(a["utility_interval"]))])
+        "<p>Without true locations, the error is what somebody who knows the model and sees all "
+        "releases expects it to be.</p>"
+        + table(
+            (), [("Mean distance", value(a["utility_km"], "km") + interval(a["utility_interval"]))]
+        )
     )
 
 
@@ -87,13 +103,16 @@ def _trace_adversary(f: Figures) -> str:
             row.append(value(r["error_km"]) + interval(r["error_interval"]))
             row.append(share(r["hit_rate"]) + interval(r["hit_interval"], True))
         rows.append(row)
-    head = ["Guess", "expects to be off by (km)"] + (["is off by (km)", "hits the place"] if true else [])
+    head = ["Guess", "expects to be off by (km)"] + (
+        ["is off by (km)", "hits the place"] if true else []
+    )
     caption = f"{value(a['users'])} users, {value(a['steps'])} steps, {_SURE} intervals"
     return (
-        '<p class="note">The adversary knows the policy, the mechanism and how people move, and sees every release.</p>'
+        '<p class="note">The adversary knows the policy, the mechanism and how people move, and '
+        "sees every release.</p>"
         + table(head, rows, caption, mark=names.index("bayes"))
-        + f"<p>On average {value(a['entropy_bits'], 'bits', 2)} of a location stay open; one release raised belief in a place by "
-        f"at most a factor e<sup>{a['lift']:.2f}</sup>.</p>"
+        + f"<p>On average {value(a['entropy_bits'], 'bits', 2)} of a location stay open; one "
+        f"release raised belief in a place by at most a factor e<sup>{a['lift']:.2f}</sup>.</p>"
     )
 
 
@@ -102,23 +121,33 @@ def _trace_charts(c: Figures) -> list[str]:
     if not lines:
         return []
     measured = "distance from the truth" if c["kind"] == "error" else "expected distance"
-    legend = line_legend([("release", "release"), ("guess", "best guess, all releases")])
+    named = {"release": "release", "guess": "best guess, all releases"}
+    legend = line_legend([(name, named[name]) for name in lines])
     one = next(iter(lines.values()))["time"]
     told = f"Mean {measured} in km, step by step."
     if any(math.isfinite(high) for high in one["high"]):
-        told += f" Bands: {_SURE} intervals of the mean between users."
+        told += f" Bands: {_SURE} intervals of the mean, where 5 users or more released."
     if one["width"] > 1:
         told += f" Each point is the mean of {one['width']} steps."
     over_time = charts.time_chart(
-        {name: line["time"] for name, line in lines.items()}, f"mean {measured} (km)",
+        {name: line["time"] for name, line in lines.items()},
+        f"mean {measured} (km)",
         f"Mean {measured} by step, of the release and of the adversary's best guess",
-    )  # fmt: skip
+    )
     shares = charts.share_chart(
-        {name: line["cdf"] for name, line in lines.items()}, f"{measured} (km)",
-        f"Share of releases whose {measured} is at most so many km, and the same of the adversary's best guess",
-    )  # fmt: skip
-    right = "Share of steps within a distance. Further left is nearer to the truth: the release should be, the guess should not."
-    return [f"{over_time}{legend}<figcaption>{told}</figcaption>", f"{shares}{legend}<figcaption>{right}</figcaption>"]
+        {name: line["cdf"] for name, line in lines.items()},
+        f"{measured} (km)",
+        f"Share of releases whose {measured} is at most so many km, and the same of the "
+        "adversary's best guess",
+    )
+    right = (
+        "Share of steps within a distance; the axis ends where 99 % of both are. Further left is "
+        "nearer to the truth: the release should be, the guess should not."
+    )
+    return [
+        f"{over_time}{legend}<figcaption>{told}</figcaption>",
+        f"{shares}{legend}<figcaption>{right}</figcaption>",
+    ]
 
 
 # -- single releases
@@ -134,19 +163,24 @@ def _single_utility(f: Figures) -> str:
     if s is not None:
         alike = "users being the sample" if f["clustered"] else "pairs taken as independent"
         out += utility_table(
-            s, f"Estimated from {value(s['count'])} true and released locations; {_SURE} intervals, {alike}"
-        )  # fmt: skip
+            s,
+            (
+                f"Estimated from {value(s['count'])} true and released locations; {_SURE} "
+                f"intervals, {alike}"
+            ),
+        )
     return out
 
 
 def _single_adversary(p: Figures | None) -> str:
     if p is None:
         return (
-            "<p>The output sets of this mechanism are too large for an exact answer: release traces and attack them "
-            "(<code>pf.attack</code>).</p>"
+            "<p>The output sets of this mechanism are too large for an exact answer: release "
+            "traces and attack them (<code>pf.attack</code>).</p>"
         )
     return (
-        '<p class="note">The adversary knows how likely each place is, the mechanism and the release, and names the place of '
+        '<p class="note">The adversary knows how likely each place is, the mechanism and the '
+        "release, and names the place of "
         "least expected distance.</p>"
     ) + facts(
         [
@@ -154,7 +188,10 @@ def _single_adversary(p: Figures | None) -> str:
             ("told the component alone", value(p["told_error"], "km")),
             ("Bits left open", value(p["entropy"], digits=2)),
             ("told the component alone", value(p["told_entropy"], digits=2)),
-            ("Belief can rise by", f"a factor e<sup>{p['lift']:.2f}</sup> beyond knowing the component"),
+            (
+                "Belief can rise by",
+                f"a factor e<sup>{p['lift']:.2f}</sup> beyond knowing the component",
+            ),
         ]
     )
 
@@ -174,7 +211,12 @@ def _single_charts(f: Figures) -> list[str]:
         out.append(f"{chart}<figcaption>The release's error beside the adversary's.</figcaption>")
     if f["curves"]:
         chart = charts.share_chart(
-            f["curves"], "distance from the truth (km)", "Share of releases that are at most so many km off"
+            f["curves"],
+            "distance from the truth (km)",
+            "Share of releases that are at most so many km off",
         )
-        out.append(f"{chart}<figcaption>Share of releases within a distance of the truth.</figcaption>")
+        out.append(
+            f"{chart}<figcaption>Share of releases within a distance of the truth; the axis ends "
+            "where 99 % are.</figcaption>"
+        )
     return out

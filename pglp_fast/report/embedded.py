@@ -4,17 +4,28 @@ from typing import Any
 
 import numpy as np
 
-from ..locations import Locations
-from ..policy import PolicyGraph
+from pglp_fast.policy.graph import PolicyGraph
+from pglp_fast.space.locations import Locations
+
 from . import picture
 from .figures import Figures
 
 
-def embedded(f: Figures, words: Figures, graph: PolicyGraph, users: list[Figures], steps: list[str] | None) -> Figures:
+def embedded(
+    f: Figures, words: Figures, graph: PolicyGraph, users: list[Figures], steps: list[str] | None
+) -> Figures:
     place, lines = dict(f["map"]), picture.outline(graph)
     if place["kind"] == "points":
         place |= _used_points(graph.locations, users, lines[0] if lines else [])
-    return {"mode": f["mode"], "figures": f, "words": words, "map": place, "outline": lines, "steps": steps, "users": users}
+    return {
+        "mode": f["mode"],
+        "figures": f,
+        "words": words,
+        "map": place,
+        "outline": lines,
+        "steps": steps,
+        "users": users,
+    }
 
 
 def _used_points(locations: Locations, users: list[Figures], ends: list[int]) -> Figures:
@@ -33,7 +44,13 @@ def _used_points(locations: Locations, users: list[Figures], ends: list[int]) ->
     cells = np.array(sorted(found - {-1}), np.int64)
     xy = locations.lattice[cells] * np.asarray(locations.scale)
     x0, y0 = locations.offset_km
-    return {"cells": cells, "x": np.round(xy[:, 0], 6), "y": np.round(xy[:, 1], 6), "x0": x0, "y0": y0}
+    return {
+        "cells": cells,
+        "x": np.round(xy[:, 0], 6),
+        "y": np.round(xy[:, 1], 6),
+        "x0": x0,
+        "y0": y0,
+    }
 
 
 def _given(values: list[Any]) -> list[Any]:

@@ -6,8 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .. import _validate as check
-from ..errors import InvalidParameter
+from pglp_fast._util import validate as check
+from pglp_fast.errors import InvalidParameter
+
 from . import limits
 
 
@@ -15,10 +16,30 @@ def one_each(values: Any, n: int, what: str, each: str) -> NDArray[Any] | None:
     """Names as an array, n of them; None if none were given."""
     if values is None:
         return None
-    array = values if isinstance(values, np.ndarray) else np.array([values] if isinstance(values, str) else list(values), object)
+    array = (
+        values
+        if isinstance(values, np.ndarray)
+        else np.array([values] if isinstance(values, str) else list(values), object)
+    )
     if array.shape != (n,):
         raise InvalidParameter(f"{what} has {len(array)} names for {n}: give one for each {each}")
     return array
+
+
+def times_of(values: Any, n: int, steps: int) -> NDArray[Any] | None:
+    """(1, T) times of all traces, or (n, T) of each; None if none were given."""
+    if values is None:
+        return None
+    if isinstance(values, np.ndarray) and values.ndim == 2:
+        if values.shape != (n, steps):
+            raise InvalidParameter(
+                f"times has shape {values.shape}: give one for each step of each trace, "
+                f"{(n, steps)}"
+            )
+        return values
+    named = one_each(values, steps, "times", "step")
+    assert named is not None
+    return named[None]
 
 
 def names_of(values: NDArray[Any] | None, each: str, rows: NDArray[np.int64]) -> list[str]:
@@ -27,7 +48,10 @@ def names_of(values: NDArray[Any] | None, each: str, rows: NDArray[np.int64]) ->
         return [f"{each} {k}" for k in rows.tolist()]
     some = values[rows]
     if some.dtype.kind == "M":
-        return [text.replace("T", " ") for text in np.datetime_as_string(some).tolist()]
+        return [
+            "" if text == "NaT" else text.replace("T", " ")
+            for text in np.datetime_as_string(some).tolist()
+        ]
     return [str(v) for v in some]
 
 
@@ -54,7 +78,10 @@ def rows_of(users: Any, n: int, usual: NDArray[Any]) -> NDArray[np.int64]:
     if rows.ndim != 1 or not rows.size or len(np.unique(rows)) != len(rows):
         raise InvalidParameter("users must be different row numbers, at least one")
     if len(rows) > limits.MOST_SHOWN:
-        raise InvalidParameter(f"users asks for {len(rows)} on the map, a report shows at most {limits.MOST_SHOWN}: choose some")
+        raise InvalidParameter(
+            f"users asks for {len(rows)} on the map, a report shows at most {limits.MOST_SHOWN}: "
+            "choose some"
+        )
     bad = rows[(rows < 0) | (rows >= n)]
     if bad.size:
         raise InvalidParameter(f"users has {bad[0]}, but rows are 0..{n - 1}")
@@ -64,10 +91,13 @@ def rows_of(users: Any, n: int, usual: NDArray[Any]) -> NDArray[np.int64]:
 def cells_of(values: Any, size: int, name: str) -> NDArray[np.int32]:
     """Cells in an array of any shape, -1 for unknown."""
     array = np.atleast_1d(check.integers(values, name))
-    bad = np.flatnonzero((array.reshape(-1) < -1) | (array.reshape(-1) >= size))
-    if bad.size:
-        raise InvalidParameter(f"{name} has {array.reshape(-1)[bad[0]]} at {bad[0]}: cells are 0..{size - 1}, and -1 for unknown")
-    return array.astype(np.int32)
+    return check.cells_or_missing(
+        array,
+        size,
+        error=InvalidParameter,
+        where=lambda cell, *at: f"{name} has {cell} at {np.ravel_multi_index(at, array.shape)}",
+        missing="unknown",
+    )
 
 
 def middle_of(cells: NDArray[Any]) -> int:

@@ -3,7 +3,9 @@
 SHOWN = 12  # users on the map, unless told
 MOST_SHOWN = 50  # users on the map, at most
 STEPS = 1000  # steps of each that the map goes through
-NUMBERS = 1_200_000  # that say where users may be: domains, beliefs and repaired edges of all users together, some 6 MB
+SILENCE = 3  # steps without a release that it goes through; of longer silence it shows none
+# that say where users may be: domains, beliefs and repaired edges of all users together, some 6 MB
+NUMBERS = 1_200_000
 HEAT = 400  # locations of a belief that are drawn, the likeliest first
 CERTIFIED = 240  # steps whose mechanism is built once more and certified
 CERTIFIED_SOLVED = 24  # the same where each is a linear program

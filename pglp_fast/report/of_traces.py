@@ -1,16 +1,15 @@
 """The report on released traces."""
 
+from html import escape
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..attacks import attack as attack_traces
-from ..errors import InvalidEvidence, InvalidParameter
-from ..metrics import estimate_utility
-from ..stream import TraceResult
-from ..traces import TraceReleaser
-from . import figures as gather
-from . import inputs, limits, page, picture, sections, trails, words
+import pglp_fast as pf
+from pglp_fast.evaluation.headline import headline
+
+from . import figures as gather, inputs, page, picture, sections, trails, words
 from .balance import balance_section
 from .embedded import embedded
 from .figures import Figures
@@ -41,115 +40,213 @@ _LAYERS = [
     ("repaired", "Repairs"),
     ("policy", "Policy"),
 ]
+_SETTINGS = ("epsilon", "mechanism", "calibration", "repair", "delta", "likelihood", "budget")
 
 
 def report_traces(
-    releaser: TraceReleaser, result: Any, truth: Any, title: str | None, users: Any, labels: Any, times: Any, categories: Any
+    releaser: pf.TraceReleaser,
+    result: Any,
+    truth: Any,
+    title: str | None,
+    users: Any,
+    labels: Any,
+    times: Any,
+    categories: Any,
+    note: str | None,
 ) -> tuple[str, bool]:
     """(the page, whether it contains true locations)."""
-    if result is None:
-        raise InvalidEvidence("a report on traces needs what was released: pass TraceReleaser.run(..., evidence=True)")
-    attack = attack_traces(result, truth)
-    evidence, true = attack.evidence, attack.truth
-    if not evidence.model.locations.same_map(releaser.locations):
-        raise InvalidEvidence("the result is over another map than the releaser: pass the releaser that the result came from")
-    n, T = evidence.shape
-    made = evidence.released >= 0
-    if not made.any():
-        raise InvalidEvidence("nothing was released: there is nothing to report on")
-    if true is not None and not (made & (true >= 0)).any():
-        raise InvalidParameter("truth is unknown (-1) wherever something was released: leave it out")
-    who, when = inputs.one_each(labels, n, "labels", "user"), inputs.one_each(times, T, "times", "step")
-    user = np.arange(n) if who is None else inputs.codes_of(who)  # traces of one user belong together
-    rows = inputs.rows_of(users, n, np.flatnonzero(made.any(axis=1)))
-    counts = result if isinstance(result, TraceResult) else trails.counts_of(releaser, evidence)
-    surrogate = counts.surrogate if true is not None and isinstance(result, TraceResult) else None
-    apart = inputs.told_apart(inputs.names_of(who, "user", np.arange(n)), "trace")
-    found = trails.make_trails(releaser, counts, attack, rows, [apart[u] for u in rows], true, surrogate)
-
-    utility = None
+    attack = _checked_attack(releaser, result, truth)
+    evidence, true, released = attack.evidence, attack.truth, attack.released
+    n, T = released.shape
+    who = inputs.one_each(labels, n, "labels", "trace")
+    when = inputs.times_of(times, n, T)
+    # traces of one person belong together: a person is the independent unit of every interval
+    person = np.arange(n) if who is None else inputs.codes_of(who)
+    rows = inputs.rows_of(users, n, np.flatnonzero((released >= 0).any(axis=1)))
+    counts = result if isinstance(result, pf.TraceResult) else trails.counts_of(releaser, evidence)
+    surrogate = None
     if true is not None:
-        utility = estimate_utility(
-            releaser.locations, true, evidence.released, clusters=user, level=gather.LEVEL, categories=categories
-        )
-    spent = made.sum(axis=1)[made.any(axis=1)] * releaser.epsilon
-    f: Figures = {
-        "mode": "traces",
-        "users": n,
-        "steps": T,
-        "has_truth": true is not None,
-        "remapped": releaser.remap is not None,
-        "map": gather.map_figures(releaser.locations),
-        "policy": gather.policy_figures(releaser.graph),
-        "settings": {
-            name: getattr(releaser, name)
-            for name in ("epsilon", "mechanism", "calibration", "repair", "delta", "likelihood", "budget")
-        },
-        "certificate": gather.certificate_figures(found.certificates),
-        "composition": {
-            "epsilon": {"low": float(spent.min()), "median": float(np.median(spent)), "high": float(spent.max())},
-            "budget": releaser.budget,
-            "users": found.spent,
-        },
-        "utility": None if utility is None else gather.utility_figures(utility),
-        "attack": gather.attack_figures(attack.table()),
-        "curves": gather.error_curves(attack, true),
-        "flags": gather.flag_figures(counts, evidence.released, surrogate),
-    }
+        surrogate = evidence.as_given(evidence.ruled_out(evidence.at_rows(true)), False)
+    apart = inputs.told_apart(inputs.names_of(who, "user", np.arange(n)), "trace")
+    found = trails.make_trails(
+        releaser, counts, attack, rows, [apart[u] for u in rows], true, surrogate
+    )
+    if when is not None:
+        for own in found.users:
+            clock = when[0 if len(when) == 1 else own["row"]]
+            own["times"] = inputs.names_of(clock, "step", own["at"])
+    f = _figures(releaser, attack, found, person, categories)
+    f["flags"] = gather.flag_figures(counts, released, surrogate)
     private = true is not None or evidence.priors.point
-    legend = _LEGEND if true is not None else _LEGEND[1:]
-    drawn = picture.policy_picture(releaser.graph, inputs.middle_of(evidence.released))
+    legend = [entry for entry in _LEGEND if trails.is_there(found.users, entry[0])]
+    layers = [entry for entry in _LAYERS if trails.is_there(found.users, entry[0])]
+    drawn = picture.policy_picture(releaser.graph, inputs.middle_of(released))
     main = (
         sections.tiles(f)
-        + sections.map_section(f, _WORDS, legend, _LAYERS, len(rows))
+        + sections.map_section(f, _WORDS, legend, layers, len(rows))
         + balance_section(f)
         + sections.certificate_section(f)
         + sections.flags_section(f)
         + sections.policy_section(f, _settings(releaser), drawn)
     )
-    banners = words.PRIVATE if true is not None else words.FIRST_KNOWN if private else ""
+    banners = words.unproved(note)
+    banners += words.PRIVATE if true is not None else words.FIRST_KNOWN if private else ""
     banners += words.SEEDED if releaser.rng is not None else ""
+    persons = f["users"]
+    notes = _notes(n, len(rows), persons, found.notes, private)
+    data = embedded(f, _WORDS, releaser.graph, found.users, None)
+    lead = _lead(releaser, n, persons, T)
+    told = headline(releaser.graph, releaser.epsilon, calibration=releaser.calibration)
+    lead = f'{told} {_learnt(f["attack"])}</p><p class="note">{lead}'
+    return page.assemble(title or "Released traces", lead, banners, main, notes, data), private
+
+
+def _checked_attack(releaser: pf.TraceReleaser, result: Any, truth: Any) -> pf.Attack:
+    """What the adversary makes of the releases, if they are releases of this releaser."""
+    if result is None:
+        raise pf.InvalidEvidence(
+            "a report on traces needs what was released: pass TraceReleaser.run(..., evidence=True)"
+        )
+    attack = pf.attack(result, truth)
+    if attack.evidence.shape is None:
+        raise pf.InvalidEvidence(
+            "a report follows traces step by step, these are events with gaps: release an array "
+            "(users, T)"
+        )
+    if not attack.evidence.model.locations.same_map(releaser.locations):
+        raise pf.InvalidEvidence(
+            "the result is over another map than the releaser: pass the releaser that the result "
+            "came from"
+        )
+    made = attack.released >= 0
+    if not made.any():
+        raise pf.InvalidEvidence("nothing was released: there is nothing to report on")
+    if attack.truth is not None and not (made & (attack.truth >= 0)).any():
+        raise pf.InvalidParameter(
+            "truth is unknown (-1) wherever something was released: leave it out"
+        )
+    return attack
+
+
+def _figures(
+    releaser: pf.TraceReleaser,
+    attack: pf.Attack,
+    found: trails.Trails,
+    person: NDArray[np.int64],
+    categories: Any,
+) -> Figures:
+    """All figures of the page but the counts of flags; ``person`` of each trace."""
+    true, released = attack.truth, attack.released
+    utility = None
+    if true is not None:
+        found_utility = pf.estimate_utility(
+            releaser.locations,
+            true,
+            released,
+            clusters=person,
+            level=gather.LEVEL,
+            categories=categories,
+        )
+        utility = gather.utility_figures(found_utility)
+    # what is spent on one person adds up over that person's traces
+    releases = np.bincount(person, (released >= 0).sum(axis=1))
+    spent = releases[releases > 0] * releaser.epsilon
+    if attack.evidence.epsilon is not None:
+        rows = np.where(attack.evidence.released >= 0, attack.evidence.epsilon, 0.0)
+        spent = np.asarray(np.bincount(person[attack.evidence.person], rows)[releases > 0])
+    low, median, high = float(spent.min()), float(np.median(spent)), float(spent.max())
+    return {
+        "mode": "traces",
+        "users": len(np.unique(person)),
+        "traces": released.shape[0],
+        "steps": released.shape[1],
+        "has_truth": true is not None,
+        "remapped": releaser.remap is not None,
+        "map": gather.map_figures(releaser.locations),
+        "policy": gather.policy_figures(releaser.graph),
+        "settings": {name: getattr(releaser, name) for name in _SETTINGS},
+        "certificate": gather.certificate_figures(found.certificates),
+        "composition": {
+            "epsilon": {"low": low, "median": median, "high": high},
+            "budget": _budget(releaser) if releaser.engine.limits else None,
+            "users": found.spent,
+        },
+        "utility": utility,
+        "attack": gather.attack_figures(attack.table(persons=person)),
+        "curves": gather.error_curves(attack, true, person),
+    }
+
+
+def _notes(n: int, shown: int, persons: int, more: list[str], private: bool) -> list[str]:
     notes = []
-    if len(rows) < n:
+    if shown < n:
         notes.append(
-            f"The map shows {len(rows):,} of {n:,} users; so do the certificate and the edges kept. All else is of all users."
+            f"The map shows {shown:,} of {n:,} traces; so do the certificate and the edges kept. "
+            "All else is of all traces."
         )
-    if len(np.unique(user)) < n:
+    if persons < n:
         notes.append(
-            f"The {n:,} traces are of {len(np.unique(user)):,} users. The adversary's intervals take traces for the sample."
+            f"The {n:,} traces are of {persons:,} {'person' if persons == 1 else 'persons'}. Each "
+            "interval takes persons, not traces, for the sample."
+            + (" Of one person none can be given." if persons == 1 else "")
         )
-    notes += found.notes
-    if not private:
-        notes.append(words.PUBLIC)
-    data = embedded(
-        f,
-        _WORDS,
-        releaser.graph,
-        found.users,
-        None if when is None else inputs.names_of(when, "step", np.arange(min(T, limits.STEPS))),
-    )
-    return page.assemble(title or "Released traces", _lead(releaser, n, T), banners, main, notes, data), private
+    return [*notes, *more, *([] if private else [words.PUBLIC])]
 
 
-def _lead(releaser: TraceReleaser, n: int, T: int) -> str:
-    by = words.mechanism(releaser.mechanism, releaser.remap is not None)
+def _learnt(a: Figures) -> str:
+    """From where to where the releases bring the adversary."""
+    km = {row["estimator"]: row for row in a["rows"]}
+    name = "error_km" if np.isfinite(a["ruled_out"]) else "expected_km"
+    before, after = (km[row][name] for row in ("no release", "bayes"))
+    how = "on average" if name == "error_km" else "on average, if people move as the model says"
     return (
-        f"{n:,} {'user' if n == 1 else 'users'}, {T:,} {'step' if T == 1 else 'steps'}, {by} at &epsilon; = {releaser.epsilon:g} "
-        "for each step, under a policy graph and against an adversary who knows how people move."
+        f"Over the whole trace, {how}, the releases bring the adversary's best guess from "
+        f"{page.value(before)} km off (no release) to {page.value(after)} km."
     )
 
 
-def _settings(releaser: TraceReleaser) -> list[tuple[str, str]]:
+def _lead(releaser: pf.TraceReleaser, n: int, persons: int, T: int) -> str:
+    by = words.mechanism(releaser.per_component, releaser.remap is not None)
+    traces = "" if persons == n else f" in {n:,} traces"
+    return (
+        f"{persons:,} {'user' if persons == 1 else 'users'}{traces}, {T:,} "
+        f"{'step' if T == 1 else 'steps'}, {by} at &epsilon; = {releaser.epsilon:g} for each step, "
+        "under a policy graph and against an adversary who knows how people move."
+    )
+
+
+def _budget(releaser: pf.TraceReleaser) -> str:
+    """Each limit in words."""
+    limits = releaser.engine.limits.limits
+    told = (
+        page.epsilon(most) + ("" if steps is None else f" over any {steps:,} steps")
+        for steps, most in limits.items()
+    )
+    return ", ".join(told) or "none"
+
+
+def _settings(releaser: pf.TraceReleaser) -> list[tuple[str, str]]:
     exact = "0: every location that is possible at all counts"
+    names, own = releaser.policies.names, releaser.policies.names[releaser.policies.default]
+    several = ", ".join(escape(name) for name in names) + f"; the page shows {escape(own)}"
     return [
-        ("Epsilon", f"{page.epsilon(releaser.epsilon)} for each release"),
-        ("Mechanism", words.mechanism(releaser.mechanism, releaser.remap is not None)),
+        *([("Policies", several)] if len(names) > 1 else []),
+        (
+            "Epsilon",
+            f"{page.epsilon(releaser.epsilon)} for each release"
+            + (", unless a policy or a run says another" if len(names) > 1 else ""),
+        ),
+        ("Mechanism", words.mechanism(releaser.per_component, releaser.remap is not None)),
         ("Calibration", words.CALIBRATIONS[releaser.calibration]),
         ("Repair", releaser.repair),
         (
             "Delta",
-            exact if releaser.delta == 0 else f"{releaser.delta:g}: the smallest set of mass 1 &minus; {releaser.delta:g} counts",
+            exact
+            if releaser.delta == 0
+            else (
+                f"{releaser.delta:g}: the smallest set of mass 1 &minus; {releaser.delta:g} counts"
+            ),
         ),
         ("Likelihood", releaser.likelihood),
-        ("Budget", "none" if releaser.budget is None else page.epsilon(releaser.budget)),
+        ("Budget", _budget(releaser)),
     ]

@@ -64,6 +64,7 @@
 
   const own = () => data.users[state.user];
   const steps = () => own().released.length;
+  const silence = (t) => own().at && t > 0 ? own().at[t] - own().at[t - 1] - 1 : 0; // steps skipped before this one
 
   // -- what part of the map is seen
   function box() {
@@ -129,8 +130,11 @@
     }
     if (on.trail !== false && data.mode === "traces") for (const [list, cls] of [[u.released, "trail-released"], [u.true, "trail-true"]]) {
       if (!list) continue;
-      const points = [];
-      for (let k = Math.max(0, t - 30); k <= t; k++) if (known(list, k)) points.push(at(list[k]).map((v) => v.toFixed(4)).join(","));
+      let points = [];
+      for (let k = t; k >= Math.max(0, t - 30); k--) {
+        if (known(list, k)) points.push(at(list[k]).map((v) => v.toFixed(4)).join(","));
+        if (silence(k)) break; // nobody knows the way through a long silence
+      }
       if (points.length > 1) el("polyline", { class: cls, points: points.join(" "), "stroke-width": 2 * px, "stroke-dasharray": cls === "trail-released" ? `${4 * px} ${4 * px}` : "none" }, layer.trail);
     }
     if (on.guess !== false && known(u.guess, t)) {
@@ -154,13 +158,14 @@
   }
 
   // -- the same in words
-  const label = (t) => data.steps ? data.steps[t] : null;
+  const label = (t) => own().times ? own().times[t] || null : data.steps ? data.steps[t] : null;
   function row(dl, term, text, key) { html("dt", term, dl); const dd = html("dd", text, dl); if (key) dd.dataset.key = key; }
   function tell() {
     const u = own(), t = state.t, dl = $("readout-facts"), badges = $("badges");
     const when = label(t) !== null ? `: ${label(t)}` : "";
     $("readout-title").textContent = `${words.step} ${t + words.first} of ${steps() - 1 + words.first}${when}`;
     dl.replaceChildren(); badges.replaceChildren();
+    if (silence(t)) row(dl, "Silent before", `${silence(t).toLocaleString("en")} steps`, "silent");
     if (u.true) row(dl, words.true, known(u.true, t) ? name(u.true[t]) : "unknown", "true");
     if (!words.example) row(dl, "Released", known(u.released, t) ? name(u.released[t]) : "nothing at this step", "released");
     if (known(u.true, t) && known(u.released, t)) row(dl, "Release is off by", km(distance(u.true[t], u.released[t])), "off");
@@ -211,10 +216,10 @@
     timeline.replaceChildren();
     for (const v of [0, peak / 1.05]) { el("line", { class: "rule", x1: left, x2: W - right, y1: Y(v), y2: Y(v) }, timeline); el("text", { x: left - 4, y: Y(v) + 4, "text-anchor": "end" }, timeline).textContent = v === 0 ? "0" : v.toPrecision(2); }
     el("text", { x: W - right, y: H - 2, "text-anchor": "end" }, timeline).textContent = "step";
-    el("text", { x: left, y: H - 2 }, timeline).textContent = "km; marks: repaired, flagged";
+    el("text", { x: left, y: H - 2 }, timeline).textContent = ["km", u.added && u.added.some((v) => v) ? "bars: repaired" : "", [u.exposed, u.surrogate].some((l) => l && l.some((v) => v)) ? "dots: flagged" : ""].filter((v) => v).join("; ");
     for (const [key, list] of Object.entries(lines)) {
       let d = "", pen = false;
-      list.forEach((v, t) => { if (v === null) pen = false; else { d += `${pen ? "L" : "M"}${X(t).toFixed(1)} ${Y(v).toFixed(1)}`; if (!pen) d += "h0.01"; pen = true; } });
+      list.forEach((v, t) => { if (silence(t)) pen = false; if (v === null) pen = false; else { d += `${pen ? "L" : "M"}${X(t).toFixed(1)} ${Y(v).toFixed(1)}`; if (!pen) d += "h0.01"; pen = true; } });
       el("path", { class: `line ${key}`, d }, timeline);
     }
     const marks = [];

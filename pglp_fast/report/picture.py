@@ -1,4 +1,5 @@
-"""The policy drawn as inline SVG: components as tinted cells within outlines, and edges where they are few."""
+"""The policy drawn as inline SVG: components as tinted cells within outlines, and edges where
+they are few."""
 
 import math
 from html import escape
@@ -8,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..domain import Domain
-from ..locations import Grid
-from ..policy import PolicyGraph
+import pglp_fast as pf
+from pglp_fast.policy.outlines import colour_apart, touching
+
 from . import limits
 from .charts import short
 
@@ -21,21 +22,22 @@ _HATCH = (
 )
 
 
-def outline(graph: PolicyGraph) -> list[list[int]] | None:
+def outline(graph: pf.PolicyGraph) -> list[list[int]] | None:
     """The policy as the map shows it, or None if that is too much.
 
-    On a grid, ``[across, upwards]``: where neighbouring cells are of different components, as (line, from, to) end to end; line r
-    across runs below row r, line c upwards runs west of column c. Elsewhere ``[edges]``, as pairs end to end.
-    """
+    On a grid, ``[across, upwards]``: where neighbouring cells are of different components, as
+    (line, from, to) end to end; line r across runs below row r, line c upwards runs west of column
+    c. Elsewhere ``[edges]``, as pairs end to end."""
     grid = graph.locations
-    if not isinstance(grid, Grid):
+    if not isinstance(grid, pf.Grid):
         return [graph.edges().ravel().tolist()] if graph.n_edges <= limits.PICTURE_EDGES else None
     found = _both_strokes(_labels(graph).reshape(grid.rows, grid.cols))
     return found if sum(map(len, found)) <= 3 * limits.OUTLINE else None
 
 
-def _labels(graph: PolicyGraph) -> NDArray[np.int64]:
-    """The component of each location; -1 for all that have no edges, which need no line between them."""
+def _labels(graph: pf.PolicyGraph) -> NDArray[np.int64]:
+    """The component of each location; -1 for all that have no edges, which need no line between
+    them."""
     return np.where(graph.degrees() > 0, graph.components.astype(np.int64), -1)
 
 
@@ -55,27 +57,30 @@ def _strokes(differs: NDArray[np.bool_]) -> list[int]:
     return np.stack([row + 1, first, after], axis=1).ravel().tolist()
 
 
-def policy_picture(graph: PolicyGraph, near: int) -> tuple[str, str]:
+def policy_picture(graph: pf.PolicyGraph, near: int) -> tuple[str, str]:
     """(SVG, what it shows) of the policy around a location."""
-    if isinstance(graph.locations, Grid):
+    if isinstance(graph.locations, pf.Grid):
         return _grid_picture(graph, graph.locations, near)
     return _points_picture(graph, near)
 
 
-def _window(grid: Grid, near: int, side: int) -> tuple[int, int, int, int]:
-    """(first row, rows, first column, columns) of a window of at most side x side cells around a cell."""
+def _window(grid: pf.Grid, near: int, side: int) -> tuple[int, int, int, int]:
+    """(first row, rows, first column, columns) of a window of at most side x side cells around a
+    cell."""
     rows, cols = min(side, grid.rows), min(side, grid.cols)
     r = min(max(near // grid.cols - rows // 2, 0), grid.rows - rows)
     c = min(max(near % grid.cols - cols // 2, 0), grid.cols - cols)
     return r, rows, c, cols
 
 
-def _grid_picture(graph: PolicyGraph, grid: Grid, near: int) -> tuple[str, str]:
+def _grid_picture(graph: pf.PolicyGraph, grid: pf.Grid, near: int) -> tuple[str, str]:
     side = limits.PICTURE_CELLS
     while True:
         r0, rows, c0, cols = _window(grid, near, side)
-        cells = ((r0 + np.arange(rows))[:, None] * grid.cols + c0 + np.arange(cols)).astype(np.int32)
-        part = graph.constrain(Domain(grid, cells.ravel()))
+        cells = ((r0 + np.arange(rows))[:, None] * grid.cols + c0 + np.arange(cols)).astype(
+            np.int32
+        )
+        part = graph.constrain(pf.Domain(grid, cells.ravel()))
         if part.n_edges <= limits.PICTURE_EDGES or len(graph.extra_indices) == 0 or side <= 8:
             break
         side -= 4
@@ -84,14 +89,24 @@ def _grid_picture(graph: PolicyGraph, grid: Grid, near: int) -> tuple[str, str]:
     width, height = short(cols * ux), short(rows * uy)
     label = _labels(graph)[cells]
     lonely = label < 0
-    parts = [_fills(np.where(lonely, -1, _tints(label)), ux, uy), f'<path class="outline" d="{_borders(label, ux, uy)}"/>']
+    parts = [
+        _fills(np.where(lonely, -1, _tints(label)), ux, uy),
+        f'<path class="outline" d="{_borders(label, ux, uy)}"/>',
+    ]
     shown = part.edges() if part.n_edges <= limits.PICTURE_EDGES else np.empty((0, 2), np.int32)
     if len(shown):
-        ends = np.stack([(shown % grid.cols - c0 + 0.5) * ux, (rows - (shown // grid.cols - r0) - 0.5) * uy], axis=-1)
+        ends = np.stack(
+            [(shown % grid.cols - c0 + 0.5) * ux, (rows - (shown // grid.cols - r0) - 0.5) * uy],
+            axis=-1,
+        )
         parts.append(_segments(ends))
     parts.append(f'<rect class="edge-of-map" x="0" y="0" width="{width}" height="{height}"/>')
     whole = rows == grid.rows and cols == grid.cols
-    where = "The whole map" if whole else f"{rows} x {cols} of {grid.rows} x {grid.cols} cells, {cols * dx:.3g} km across"
+    where = (
+        "The whole map"
+        if whole
+        else f"{rows} x {cols} of {grid.rows} x {grid.cols} cells, {cols * dx:.3g} km across"
+    )
     if len(shown):
         what = "lines are edges: the two cells may not be told apart"
     elif len(graph.extra_indices) == 0:
@@ -100,7 +115,11 @@ def _grid_picture(graph: PolicyGraph, grid: Grid, near: int) -> tuple[str, str]:
         what = "cells within an outline are joined, directly or through others"
     if lonely.any():
         what += "; hatched cells have no edges: the policy lets them be disclosed"
-    return _picture(f"-1 -1 {short(cols * ux + 2)} {short(rows * uy + 2)}", f"{where}; {what}.", _HATCH + "".join(parts))
+    return _picture(
+        f"-1 -1 {short(cols * ux + 2)} {short(rows * uy + 2)}",
+        f"{where}; {what}.",
+        _HATCH + "".join(parts),
+    )
 
 
 def _picture(box: str, text: str, body: str) -> tuple[str, str]:
@@ -110,7 +129,9 @@ def _picture(box: str, text: str, body: str) -> tuple[str, str]:
 
 def _segments(ends: NDArray[np.float64]) -> str:
     """Lines between the two points of each row, (m, 2, 2)."""
-    lines = "".join(f"M{short(a[0])} {short(a[1])}L{short(b[0])} {short(b[1])}" for a, b in ends.tolist())
+    lines = "".join(
+        f"M{short(a[0])} {short(a[1])}L{short(b[0])} {short(b[1])}" for a, b in ends.tolist()
+    )
     return f'<path class="edges" d="{lines}"/>'
 
 
@@ -122,15 +143,25 @@ def _fills(tint: NDArray[np.int64], ux: float, uy: float) -> str:
         cuts = [0, *(np.flatnonzero(np.diff(row)) + 1).tolist(), len(row)]
         for a, b in pairwise(cuts):
             wide = short((b - a) * ux)
-            runs.setdefault(int(row[a]), []).append(f"M{short(a * ux)} {y}h{wide}v{short(uy)}h-{wide}z")
-    return "".join(f'<path class="{"lonely" if k < 0 else f"tint{k}"}" d="{"".join(d)}"/>' for k, d in sorted(runs.items()))
+            runs.setdefault(int(row[a]), []).append(
+                f"M{short(a * ux)} {y}h{wide}v{short(uy)}h-{wide}z"
+            )
+    return "".join(
+        f'<path class="{"lonely" if k < 0 else f"tint{k}"}" d="{"".join(d)}"/>'
+        for k, d in sorted(runs.items())
+    )
 
 
 def _borders(label: NDArray[Any], ux: float, uy: float) -> str:
     across, upwards = _both_strokes(label)
     top = len(label)
-    path = "".join(f"M{short(a * ux)} {short((top - r) * uy)}H{short(b * ux)}" for r, a, b in _triples(across))
-    return path + "".join(f"M{short(c * ux)} {short((top - a) * uy)}V{short((top - b) * uy)}" for c, a, b in _triples(upwards))
+    path = "".join(
+        f"M{short(a * ux)} {short((top - r) * uy)}H{short(b * ux)}" for r, a, b in _triples(across)
+    )
+    return path + "".join(
+        f"M{short(c * ux)} {short((top - a) * uy)}V{short((top - b) * uy)}"
+        for c, a, b in _triples(upwards)
+    )
 
 
 def _triples(flat: list[int]) -> list[tuple[int, int, int]]:
@@ -138,34 +169,21 @@ def _triples(flat: list[int]) -> list[tuple[int, int, int]]:
 
 
 def _tints(label: NDArray[Any]) -> NDArray[np.int64]:
-    """A colour for each component of a window, such that components that touch differ where few colours can do it."""
+    """A colour for each component of a window, such that components that touch differ where few
+    colours can do it."""
     codes = np.unique(label, return_inverse=True)[1].reshape(label.shape)
-    up, right = (np.s_[1:], np.s_[:-1]), (np.s_[:, 1:], np.s_[:, :-1])
-    slopes = (np.s_[1:, 1:], np.s_[:-1, :-1]), (np.s_[1:, :-1], np.s_[:-1, 1:])
-    pairs = [np.stack([codes[a], codes[b]], axis=-1).reshape(-1, 2) for a, b in (up, right, *slopes)]
-    touching = np.unique(np.concatenate(pairs), axis=0)
-    around: dict[int, set[int]] = {}
-    for a, b in touching.tolist():
-        if a != b:
-            around.setdefault(a, set()).add(b)
-            around.setdefault(b, set()).add(a)
-    chosen = np.zeros(int(codes.max(initial=0)) + 1, np.int64)
-    done: set[int] = set()
-    for k in range(len(chosen)):
-        taken = {int(chosen[j]) for j in around.get(k, ()) if j in done}
-        chosen[k] = next((c for c in range(TINTS) if c not in taken), k % TINTS)
-        done.add(k)
-    return np.asarray(chosen[codes])
+    chosen = colour_apart(int(codes.max(initial=0)) + 1, touching(codes))
+    return np.asarray(np.where(chosen < TINTS, chosen, np.arange(len(chosen)) % TINTS)[codes])
 
 
-def _points_picture(graph: PolicyGraph, near: int) -> tuple[str, str]:
+def _points_picture(graph: pf.PolicyGraph, near: int) -> tuple[str, str]:
     locations = graph.locations
     xy = locations.lattice * np.asarray(locations.scale)
     order = np.argsort(((xy - xy[near]) ** 2).sum(axis=1), kind="stable")
     count = min(limits.POINTS, locations.size)
     while True:
         cells = np.sort(order[:count])
-        part = graph.constrain(Domain(locations, cells))
+        part = graph.constrain(pf.Domain(locations, cells))
         if part.n_edges <= limits.PICTURE_EDGES or count <= 50:
             break
         count = max(50, count * 3 // 4)
@@ -180,7 +198,8 @@ def _points_picture(graph: PolicyGraph, near: int) -> tuple[str, str]:
     lonely = graph.degrees()[cells] == 0
     radius = short(min(4.0, max(1.2, 120 / math.sqrt(len(cells)))))
     dots = "".join(
-        f'<circle class="{"lonely-dot" if alone else "dot"}" cx="{short(x)}" cy="{short(y)}" r="{radius}"/>'
+        f'<circle class="{"lonely-dot" if alone else "dot"}" cx="{short(x)}" cy="{short(y)}" '
+        f'r="{radius}"/>'
         for (x, y), alone in zip(at(cells).tolist(), lonely.tolist(), strict=True)
     )
     width, height = ((high - low) * scale).tolist()
@@ -188,7 +207,9 @@ def _points_picture(graph: PolicyGraph, near: int) -> tuple[str, str]:
     if count < locations.size:
         where = f"The {count:,} locations nearest to location {near}, of {locations.size:,}"
     what = (
-        "lines are edges: the two may not be told apart" if len(shown) or not part.n_edges else "its edges are too many to draw"
+        "lines are edges: the two may not be told apart"
+        if len(shown) or not part.n_edges
+        else "its edges are too many to draw"
     )
     if lonely.any():
         what += "; hollow dots have no edges: the policy lets them be disclosed"

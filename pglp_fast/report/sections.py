@@ -18,20 +18,31 @@ _MARKS = {
 _PROOFS = {
     "table": "in integer arithmetic, on the very weights that are drawn from",
     "premises": "through the premises of the theorem that the noise rests on, checked exactly",
-    "table+premises": "in integer arithmetic on the very weights that are drawn from and, where a component is too large for a "
-    "table, through the premises of the theorem that the noise rests on",
+    "table+premises": (
+        "in integer arithmetic on the very weights that are drawn from and, where a component is "
+        "too large for a table, through the premises of the theorem that the noise rests on"
+    ),
 }
 
 
 def tiles(f: Figures) -> str:
     """At a glance."""
     c = f["certificate"]
-    verdict = '<span class="good">&#10003; proved</span>' if c["ok"] else '<span class="bad">&#10007; broken</span>'
-    delivered = f"{c['worst']:.6f} delivered at worst" if math.isfinite(c["worst"]) else "no edge to keep"
+    verdict = (
+        '<span class="good">&#10003; proved</span>'
+        if c["ok"]
+        else '<span class="bad">&#10007; broken</span>'
+    )
+    delivered = (
+        f"{c['worst']:.6f} delivered at worst" if math.isfinite(c["worst"]) else "no edge to keep"
+    )
     each = "promised at each step" if f["mode"] == "traces" else "promised for each release"
     out = [("", f"&epsilon; = {epsilon(c['epsilon'])}", each), ("", verdict, delivered)]
     out += _trace_tiles(f) if f["mode"] == "traces" else _single_tiles(f)
-    body = "".join(f'<div class="tile {cls}"><dt>{label}</dt><dd>{figure}</dd></div>' for cls, figure, label in out)
+    body = "".join(
+        f'<div class="tile {cls}"><dt>{label}</dt><dd>{figure}</dd></div>'
+        for cls, figure, label in out
+    )
     return f'<dl class="tiles" aria-label="At a glance">{body}</dl>'
 
 
@@ -46,13 +57,22 @@ def _trace_tiles(f: Figures) -> list[tuple[str, str, str]]:
     off = "is off by" if true else "is expected to be off by"
     return [
         ("release", _km(a["utility_km"]), f"the release {off}, on average"),
-        ("guess", _km(best["error_km"] if true else best["expected_km"]), f"the adversary's best guess {off}"),
-        ("", f'{value(f["users"])} <span class="unit">x</span> {value(f["steps"])}', "users and steps"),
         (
-            "", value(g["exposed"] + (g["surrogate"] or 0)),
+            "guess",
+            _km(best["error_km"] if true else best["expected_km"]),
+            f"the adversary's best guess {off}",
+        ),
+        (
+            "",
+            f'{value(f["users"])} <span class="unit">x</span> {value(f["steps"])}',
+            "users and steps",
+        ),
+        (
+            "",
+            value(g["exposed"] + (g["surrogate"] or 0)),
             f"steps exposed{' or surrogate' if known else ''}; {g['repaired']:,} repaired",
         ),
-    ]  # fmt: skip
+    ]
 
 
 def _single_tiles(f: Figures) -> list[tuple[str, str, str]]:
@@ -65,36 +85,55 @@ def _single_tiles(f: Figures) -> list[tuple[str, str, str]]:
 
 
 def map_section(
-    f: Figures, words: Figures, legend: Sequence[tuple[str, str]], layers: Sequence[tuple[str, str]], users: int
+    f: Figures,
+    words: Figures,
+    legend: Sequence[tuple[str, str]],
+    layers: Sequence[tuple[str, str]],
+    users: int,
 ) -> str:
     """``words`` say what steps and marks are called; ``legend`` and ``layers`` are (key, text)."""
     traces = f["mode"] == "traces"
     line = ""
     if traces:
         said = "Error" if f["has_truth"] else "Expected error"
-        drawing = '<svg id="timeline" class="timeline" aria-hidden="true" viewBox="0 0 320 130"></svg>'
-        line = f"<h3>{said} along this trace</h3>{drawing}{line_legend([('release', 'release'), ('guess', 'best guess so far')])}"
+        drawing = (
+            '<svg id="timeline" class="timeline" aria-hidden="true" viewBox="0 0 320 130"></svg>'
+        )
+        marks = line_legend([("release", "release"), ("guess", "best guess so far")])
+        line = f"<h3>{said} along this trace</h3>{drawing}{marks}"
     views = (("trace", words["whole"]), ("near", "Close by"), ("map", "Whole map"))
     body = template(
-        "map.html", intro=words["intro"], step=words["step"].lower(), line=line,
-        picker="" if traces else " hidden", others=", <kbd>&uarr;</kbd> <kbd>&darr;</kbd> other user" if users > 1 else "",
+        "map.html",
+        intro=words["intro"],
+        step=words["step"].lower(),
+        line=line,
+        picker="" if traces else " hidden",
+        others=", <kbd>&uarr;</kbd> <kbd>&darr;</kbd> other user" if users > 1 else "",
         legend="".join(f"<li>{_MARKS[key]}{escape(text)}</li>" for key, text in legend),
         views="".join(
-            f'<label><input type="radio" name="view" value="{key}"{" checked" if key == words["view"] else ""}>{text}</label>'
+            '<label><input type="radio" name="view" '
+            f'value="{key}"{" checked" if key == words["view"] else ""}>{text}</label>'
             for key, text in views
         ),
-        layers="".join(f'<label><input type="checkbox" data-show="{key}" checked>{text}</label>' for key, text in layers),
-    )  # fmt: skip
+        layers="".join(
+            f'<label><input type="checkbox" data-show="{key}" checked>{text}</label>'
+            for key, text in layers
+        ),
+    )
     return section("map", "Map", body)
 
 
 def certificate_section(f: Figures) -> str:
     each = card("Each release", _certificate(f))
     if f["mode"] == "traces":
-        return section("certificate", "Certificate", pair(each, card("The whole trace", _composition(f["composition"]))))
+        return section(
+            "certificate",
+            "Certificate",
+            pair(each, card("The whole trace", _composition(f["composition"]))),
+        )
     several = (
-        "<p>If the same person is released k times, the promises add up: k &epsilon; over the same edges. "
-        "Whoever sees them all learns up to that much.</p>"
+        "<p>If the same person is released k times, the promises add up: k &epsilon; over the same "
+        "edges. Whoever sees them all learns up to that much.</p>"
     )
     return section("certificate", "Certificate", pair(each, card("Several releases", several)))
 
@@ -105,21 +144,33 @@ def _certificate(f: Figures) -> str:
         body = '<p><strong class="good">The promise holds.</strong> '
     else:
         body = f'<p><strong class="bad">The promise does not hold:</strong> {escape(c["reason"])}. '
-    edges = f"{value(c['edges'])} edges" if c["count"] == 1 else f"every edge of the {value(c['count'])} policies of single steps"
+    edges = (
+        f"{value(c['edges'])} edges"
+        if c["count"] == 1
+        else f"every edge of the {value(c['count'])} policies of single steps"
+    )
     body += f"It was {'proved' if c['ok'] else 'checked'} for {edges}, {_PROOFS[c['proof']]}.</p>"
     if f.get("remapped"):
         body += (
-            "<p>Answers are remapped after they are drawn. That is post-processing: it cannot weaken the promise, which is "
-            "proved for what is drawn.</p>"
+            "<p>Answers are remapped after they are drawn. That is post-processing: it cannot "
+            "weaken the promise, which is proved for what is drawn.</p>"
         )
-    worst = f"&epsilon; = {value(c['worst'], digits=6)} at worst" if math.isfinite(c["worst"]) else "no edge, nothing to keep"
+    worst = (
+        f"&epsilon; = {value(c['worst'], digits=6)} at worst"
+        if math.isfinite(c["worst"])
+        else "no edge, nothing to keep"
+    )
     when = "at each step" if f["mode"] == "traces" else "for each release"
     rows = [("Promised", f"&epsilon; = {epsilon(c['epsilon'])} {when}"), ("Delivered", worst)]
     if c["edge"] is not None:
         output = f", released as {c['output']}" if c["output"] is not None else ""
         rows.append(("Worst case", f"between locations {c['edge'][0]} and {c['edge'][1]}{output}"))
     rows.append(
-        ("Proof", f"{escape(c['proof'])}, {value(c['shapes'])} shapes" + ("" if c["count"] == 1 else " at the worst step"))
+        (
+            "Proof",
+            f"{escape(c['proof'])}, {value(c['shapes'])} shapes"
+            + ("" if c["count"] == 1 else " at the worst step"),
+        )
     )
     if c["rounding"]:
         rows.append(("Rounding adds", f"a total variation of at most {c['rounding']:.1e}"))
@@ -128,22 +179,38 @@ def _certificate(f: Figures) -> str:
 
 def _composition(s: Figures) -> str:
     e, kept = s["epsilon"], [user["edges"] for user in s["users"]]
-    budget = f", within a budget of {epsilon(s['budget'])}" if s["budget"] is not None else ""
+    budget = f", within a budget of {s['budget']}" if s["budget"] is not None else ""
+    bare = sum(edges == 0 for edges in kept)
     text = (
-        "<p>Releases of one user add up: together they satisfy the sum of their &epsilon;, for the edges that every step kept. "
-        f"Over the whole trace that is &epsilon; = {epsilon(e['median'])} for the median user "
-        f"({epsilon(e['low'])} to {epsilon(e['high'])}){budget}.</p>"
+        "<p>Releases of one user add up: together they satisfy the sum of their &epsilon;, for the "
+        "edges that every step kept. Over the whole trace that is &epsilon; = "
+        f"{epsilon(e['median'])} for the median user ({epsilon(e['low'])} to "
+        f"{epsilon(e['high'])}){budget}.</p>"
     )
     if max(kept) == 0:
         text += (
-            f"<p>No edge was kept through all steps, for any of the {len(kept)} users on the map: as users move, what is "
-            "possible moves along. So composition alone promises nothing about whole traces here; what was in fact learnt "
-            "stands above, beside the utility.</p>"
+            f"<p>No edge was kept through all steps, for any of the {len(kept)} users on the map: "
+            "as users move, what is possible moves along. So composition alone promises nothing "
+            "about whole traces here; what was in fact learnt stands above, beside the utility.</p>"
         )
-    rows = [(escape(user["label"]), epsilon(user["epsilon"]), value(user["edges"])) for user in s["users"]]
+    elif bare:
+        text += (
+            f"<p>{bare} of the {len(kept)} users on the map keep no edge through all steps: about "
+            "their whole traces composition alone promises nothing.</p>"
+        )
+    if bare:
+        text += (
+            "<p>What helps: fewer releases (steps that nobody needs), larger blocks, and a budget, "
+            "in total or over any so many steps.</p>"
+        )
+    rows = [
+        (escape(user["label"]), epsilon(user["epsilon"]), value(user["edges"]))
+        for user in s["users"]
+    ]
     users = table(("User", "Sum of &epsilon;", "Edges kept"), rows)
     return (
-        f"{text}<details{' open' if len(kept) < 6 else ''}><summary>User by user, for those on the map</summary>{users}</details>"
+        f"{text}<details{' open' if len(kept) < 6 else ''}><summary>User by user, for those on the "
+        f"map</summary>{users}</details>"
     )
 
 
@@ -154,28 +221,48 @@ def flags_section(f: Figures) -> str:
         return f"{value(n)} <small>({100 * n / max(g['steps'], 1):.1f} %)</small>"
 
     if g["surrogate"] is None:
-        surrogate = ("Surrogate", "not told", "depends on true locations, which this report does not hold")
+        surrogate = (
+            "Surrogate",
+            "not told",
+            "depends on true locations, which this report does not hold",
+        )
     else:
         surrogate = (
-            "Surrogate", of(g["surrogate"]), "the true location was ruled out; the nearest possible one was released from",
-        )  # fmt: skip
+            "Surrogate",
+            of(g["surrogate"]),
+            "the true location was ruled out; the nearest possible one was released from",
+        )
     rows = [
         ("Steps with a release", value(g["steps"]), "all figures are of these"),
         ("Steps without", value(g["missing"]), "there was no location, nothing was said"),
         surrogate,
         ("Exposed", of(g["exposed"]), "only one location was possible: nothing could hide it"),
-        ("Some place cut off", of(g["disconnected"]), "possible, but none of its neighbours in the policy is"),
-        ("Repaired", of(g["repaired"]), f"{g['edges_added']:,} edges were added in all, so that such places stay hidden"),
+        (
+            "Some place cut off",
+            of(g["disconnected"]),
+            "possible, but none of its neighbours in the policy is",
+        ),
+        (
+            "Repaired",
+            of(g["repaired"]),
+            f"{g['edges_added']:,} edges were added in all, so that such places stay hidden",
+        ),
         (
             "Possible locations",
             value(g["domain_median"], digits=0),
             "median size of C<sub>t</sub>, what the adversary thinks possible",
         ),
     ]
-    return section("flags", "Flags", f'<div class="card">{table(("What", "Steps", "Meaning"), rows, cls="flags")}</div>')
+    return section(
+        "flags",
+        "Flags",
+        f'<div class="card">{table(("What", "Steps", "Meaning"), rows, cls="flags")}</div>',
+    )
 
 
-def policy_section(f: Figures, settings: Sequence[tuple[str, str]], picture: tuple[str, str]) -> str:
+def policy_section(
+    f: Figures, settings: Sequence[tuple[str, str]], picture: tuple[str, str]
+) -> str:
     """``picture``: the drawing, and what it shows."""
     p, m = f["policy"], f["map"]
     if m["kind"] == "grid":
@@ -193,8 +280,8 @@ def policy_section(f: Figures, settings: Sequence[tuple[str, str]], picture: tup
     ]
     drawing, caption = picture
     meaning = (
-        "<p>An edge of the policy says: from what is released, nobody may tell these two places apart, within a factor "
-        "e<sup>&epsilon;</sup>.</p>"
+        "<p>An edge of the policy says: from what is released, nobody may tell these two places "
+        "apart, within a factor e<sup>&epsilon;</sup>.</p>"
     )
     left = f'<div class="card">{facts(rows)}{_sizes(p["sizes"])}</div>'
     right = f'<figure class="card">{drawing}<figcaption>{escape(caption)}</figcaption></figure>'
@@ -209,7 +296,14 @@ def _sizes(sizes: list[list[int]]) -> str:
     most = max(count for _, count in common)
     rows = ""
     for k, count in common:
-        bar = f'<span class="track"><span class="fill" style="width:{100 * count / most:.1f}%"></span></span>'
+        bar = (
+            '<span class="track"><span class="fill" '
+            f'style="width:{100 * count / most:.1f}%"></span></span>'
+        )
         rows += f"<span>{k:,} locations</span>{bar}<span>{count:,}</span>"
-    more = f'<p class="note">and {len(sizes) - len(common)} more sizes.</p>' if len(sizes) > len(common) else ""
+    more = (
+        f'<p class="note">and {len(sizes) - len(common)} more sizes.</p>'
+        if len(sizes) > len(common)
+        else ""
+    )
     return f'<h3>Components by size</h3><div class="sizes">{rows}</div>{more}'

@@ -1,4 +1,4 @@
-"""A report on a released table, as the command line writes it: user, time, latitude and longitude of each release."""
+"""A report on a released table as the command line writes it: user, time and place of each."""
 
 import os
 from pathlib import Path
@@ -7,75 +7,100 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..errors import InvalidParameter, InvalidTable
-from ..locations import Grid, Locations
-from ..mechanisms.base import Mechanism
-from ..traces import TraceReleaser
-from ..tracks import Traces, Tracks, read_table
-from ..tracks.labels import Coded
+import pglp_fast as pf
+from pglp_fast.io.labels import Coded
+from pglp_fast.space.locations import Locations
+
 from .write import write_report
 
 
 def report_table(
     path: str | os.PathLike[str],
-    release: TraceReleaser | Mechanism,
+    release: pf.TraceReleaser | pf.Mechanism,
     table: Any,
     truth: Any = None,
     *,
     step: Any = None,
+    rule: str = "first",
     max_gap: Any = None,
     priors: Any = None,
     periods: Any = None,
     **options: Any,
 ) -> Path:
-    """``write_report`` for a table of released locations and, if given, the table they were released from.
+    """``write_report`` for a table of released locations and, if given, the table they were
+    released from.
 
     Parameters
     ----------
     path : of the report
     release : what released: a ``TraceReleaser`` or a mechanism
     table : released locations: ``Tracks``, or anything that ``pf.read_table`` reads
-    truth : the same of true locations; matched by user and time. They are then in the report, which says so.
-    step, max_gap : of traces, as for ``Tracks.resample``: what the traces were made with
+    truth : the same of true locations; matched by user and time. They are then in the report, which
+        says so.
+    step, rule, max_gap : of traces, as for ``Tracks.resample``: what the traces were made with. The
+        command line releases the first fix of a step
     priors, periods : of traces, as for ``TraceReleaser.observe``: what they were released with
     options : title, users, overwrite and so on, as for ``write_report``
     """
-    released = table if isinstance(table, Tracks) else read_table(table)
-    true = None if truth is None else truth if isinstance(truth, Tracks) else read_table(truth)
-    if isinstance(release, TraceReleaser):
-        if step is None:
-            raise InvalidParameter("step is needed for traces: the time from one step to the next, such as '5min'")
-        traces = released.resample(release.locations, step, max_gap=max_gap)
-        if not len(traces):
-            raise InvalidTable("the table has no release on the map: give the table and the map that belong together")
-        where = None
-        if true is not None:
-            there = true.resample(release.locations, step, max_gap=max_gap)
-            where = _padded(traces, _at_the_same_time(traces, there))
+    released = table if isinstance(table, pf.Tracks) else pf.read_table(table)
+    true = (
+        None if truth is None else truth if isinstance(truth, pf.Tracks) else pf.read_table(truth)
+    )
+    if isinstance(release, pf.TraceReleaser):
+        how = {"step": step, "rule": rule, "max_gap": max_gap}
+        traces, where = _as_traces(released, true, release.locations, how)
         options.setdefault("labels", traces.user.values())
-        return write_report(path, release, release.observe(traces.to_array(), priors, periods=periods), where, **options)
-    if not isinstance(release, Mechanism):
-        raise InvalidParameter(
-            f"the second argument must be a TraceReleaser or a mechanism, got {type(release).__name__}: pass what released"
+        seen = release.observe(traces.to_array(), priors, periods=periods)
+        return write_report(path, release, seen, where, **options)
+    if not isinstance(release, pf.Mechanism):
+        raise pf.InvalidParameter(
+            "the second argument must be a TraceReleaser or a mechanism, got "
+            f"{type(release).__name__}: pass what released"
         )
     given = {"step": step, "max_gap": max_gap, "priors": priors, "periods": periods}
     for name, value in given.items():
         if value is not None:
-            raise InvalidParameter(f"{name} is for traces, this table was released one by one: leave it out")
+            raise pf.InvalidParameter(
+                f"{name} is for traces, this table was released one by one: leave it out"
+            )
     where = None
     if true is not None:
-        where = _matched(*_keys((released.user, released.time), (true.user, true.time)), _located(release.locations, true))
+        where = _matched(
+            *_keys((released.user, released.time), (true.user, true.time)),
+            _located(release.locations, true),
+        )
     options.setdefault("labels", released.user.values())
     options.setdefault("times", released.time.astype("datetime64[s]"))
     return write_report(path, release, _located(release.locations, released), where, **options)
 
 
-def _located(locations: Locations, tracks: Tracks) -> NDArray[np.int32]:
-    """The location of each row: the cell that holds it, off a grid the nearest; -1 where there is none."""
-    if isinstance(locations, Grid):
+def _as_traces(
+    released: pf.Tracks, true: pf.Tracks | None, locations: Locations, how: dict[str, Any]
+) -> tuple[pf.Traces, NDArray[np.int32] | None]:
+    """(released traces, true cells in the same shape)."""
+    if how["step"] is None:
+        raise pf.InvalidParameter(
+            "step is needed for traces: the time from one step to the next, such as '5min'"
+        )
+    traces = released.resample(locations, **how)
+    if not len(traces):
+        raise pf.InvalidTable(
+            "the table has no release on the map: give the table and the map that belong together"
+        )
+    if true is None:
+        return traces, None
+    return traces, _padded(traces, _at_the_same_time(traces, true.resample(locations, **how)))
+
+
+def _located(locations: Locations, tracks: pf.Tracks) -> NDArray[np.int32]:
+    """The location of each row: the cell that holds it, off a grid the nearest; -1 where there
+    is none."""
+    if isinstance(locations, pf.Grid):
         return locations.locate(tracks.lat, tracks.lon)
     if locations.projection is None:
-        raise InvalidTable("this map has no latitude and longitude, the table has: make it with Points.from_latlon")
+        raise pf.InvalidTable(
+            "this map has no latitude and longitude, the table has: make it with Points.from_latlon"
+        )
     out = np.full(len(tracks), -1, np.int32)
     known = np.isfinite(tracks.lat) & np.isfinite(tracks.lon)
     out[known] = locations.nearest(locations.projection.to_km(tracks.lat[known], tracks.lon[known]))
@@ -95,7 +120,9 @@ def _keys(wanted: Column, there: Column) -> tuple[NDArray[np.int64], NDArray[np.
     return keys[: len(both[0])], keys[len(both[0]) :]
 
 
-def _matched(wanted: NDArray[np.int64], keys: NDArray[np.int64], cells: NDArray[np.int32]) -> NDArray[np.int32]:
+def _matched(
+    wanted: NDArray[np.int64], keys: NDArray[np.int64], cells: NDArray[np.int32]
+) -> NDArray[np.int32]:
     """The cell at each wanted key, -1 where there is none."""
     if np.array_equal(wanted, keys):  # row by row
         return cells
@@ -103,9 +130,9 @@ def _matched(wanted: NDArray[np.int64], keys: NDArray[np.int64], cells: NDArray[
     twice = np.flatnonzero(np.diff(keys[order]) == 0)
     if twice.size:
         rows = sorted(order[twice[0] : twice[0] + 2].tolist())
-        raise InvalidTable(
-            f"rows {rows[0]} and {rows[1]} of the true locations are of one user and time: which was released from is not told; "
-            "clean the table, or give both tables in the same order"
+        raise pf.InvalidTable(
+            f"rows {rows[0]} and {rows[1]} of the true locations are of one user and time: which "
+            "was released from is not told; clean the table, or give both tables in the same order"
         )
     at = np.minimum(np.searchsorted(keys[order], wanted), max(len(keys) - 1, 0))
     if not len(keys):
@@ -113,14 +140,14 @@ def _matched(wanted: NDArray[np.int64], keys: NDArray[np.int64], cells: NDArray[
     return np.where(keys[order][at] == wanted, cells[order][at], -1).astype(np.int32)
 
 
-def _at_the_same_time(traces: Traces, there: Traces) -> NDArray[np.int32]:
-    def steps(some: Traces) -> Column:
+def _at_the_same_time(traces: pf.Traces, there: pf.Traces) -> NDArray[np.int32]:
+    def steps(some: pf.Traces) -> Column:
         return some.user[np.repeat(np.arange(len(some)), some.lengths)], some.times()
 
     return _matched(*_keys(steps(traces), steps(there)), there.cells)
 
 
-def _padded(traces: Traces, cells: NDArray[np.int32]) -> NDArray[np.int32]:
+def _padded(traces: pf.Traces, cells: NDArray[np.int32]) -> NDArray[np.int32]:
     width = int(traces.lengths.max(initial=0))
     out = np.full((len(traces), width), -1, np.int32)
     out[np.arange(width) < traces.lengths[:, None]] = cells

@@ -1,154 +1,202 @@
-"""What the map goes through: for a few users, step by step, what was released and what the adversary made of it."""
+"""What the map goes through: for a few users, step by step, what was released and what the
+adversary made of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ..attacks import Attack
-from ..certify import Certificate, certify
-from ..domain import Domain
-from ..errors import InvalidEvidence, TooLarge
-from ..evidence import Evidence
-from ..exposure import repair
-from ..mechanisms import PLM, PPIM, Mechanism, PlanarLaplace
-from ..mechanisms.tabled import Tabled
-from ..metrics import location_weights
-from ..policy import PolicyGraph
-from ..priors import Priors
-from ..randomness import make_key
-from ..stream import Stream, TraceResult, empty_results
-from ..traces import TABLES, TraceReleaser
+import pglp_fast as pf
+from pglp_fast.evaluation.exact_utility import location_weights
+from pglp_fast.traces.results import COUNTS, empty_results
+
 from . import limits
 from .figures import Figures
 
-_NOISE: dict[str, Any] = {"ppim": PPIM, "pim": PPIM, "plm": PLM, "lm": PLM, "planar-laplace": PlanarLaplace}
-_COUNTS = ("domain_size", "disconnected", "isolated", "added", "exposed")
+_COUNTS = (*COUNTS, "exposed")  # what an observer can count too
+_SEEN = ("domain", "belief", "edges")  # of each step, on the map
 
 
-def replayed(
-    releaser: TraceReleaser, evidence: Evidence, rows: NDArray[np.int64], steps: int
-) -> Iterator[tuple[Stream, TraceResult]]:
-    """The stream of these users as any observer can work it out again from what was released, step by step."""
-    priors = Priors(evidence.priors.rows, evidence.priors.of[rows], False)
-    stream = Stream(releaser, np.arange(len(rows)), priors, make_key(0))  # nothing is drawn
-    for t in range(steps):
-        yield stream, stream._step(evidence.released[rows, t], int(evidence.periods[t]), replay=True)[0]
+def counts_of(releaser: pf.TraceReleaser, evidence: pf.Evidence) -> pf.TraceResult:
+    """What ``run`` counts, of evidence that came without it.
 
-
-def counts_of(releaser: TraceReleaser, evidence: Evidence) -> TraceResult:
-    """What ``run`` counts, of evidence that came without it; who was a surrogate is not to be seen from releases."""
-    n, T = evidence.shape
-    out = empty_results(n, T)
-    for t, (_, step) in enumerate(replayed(releaser, evidence, np.arange(n), T)):
+    Whether a surrogate was released cannot be seen from releases."""
+    released = evidence.as_given(evidence.released, -1)
+    out = empty_results(*released.shape)
+    for t, (_, step) in enumerate(releaser.replay(evidence)):
         for name in _COUNTS:
             out[name][:, t] = getattr(step, name)
-    out["released"] = evidence.released
-    return TraceResult(evidence=evidence, **out)
+    out["released"] = released
+    return pf.TraceResult(evidence=evidence, **out)
 
 
-@dataclass(frozen=True)
+@dataclass
 class Trails:
-    """users: for JSON; certificates: of the steps that were looked at; spent: for each user what composition says."""
+    """What was found along the steps.
+
+    Attributes
+    ----------
+    users : for JSON
+    certificates : of the steps that were looked at
+    spent : for each user what composition says
+    notes : what was left out
+    """
 
     users: list[Figures]
-    certificates: list[Certificate]
-    spent: list[Figures]
-    notes: list[str]
+    certificates: list[pf.Certificate] = field(default_factory=list)
+    spent: list[Figures] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def make_trails(
-    releaser: TraceReleaser,
-    result: TraceResult,
-    attack: Attack,
+    releaser: pf.TraceReleaser,
+    result: pf.TraceResult,
+    attack: pf.Attack,
     rows: NDArray[np.int64],
     labels: list[str],
     truth: NDArray[Any] | None,
     surrogate: NDArray[np.bool_] | None,
 ) -> Trails:
     """Walk the users at ``rows`` through their steps once more."""
-    evidence = attack.evidence
-    total = evidence.shape[1]
-    steps = min(total, limits.STEPS)
-    users: list[Figures] = []
-    for row, label in zip(rows.tolist(), labels, strict=True):
-        own: Figures = {"label": label, "row": row, "released": evidence.released[row, :steps]}
-        if truth is not None:
-            own["true"] = truth[row, :steps]
-        if surrogate is not None:
-            own["surrogate"] = surrogate[row, :steps].astype(int)
-        own |= {name: np.asarray(getattr(result, name)[row, :steps]).astype(int) for name in _COUNTS}
-        own |= {"guess": attack.online_bayes[row, :steps], "guess_km": _rounded(attack.online_error[row, :steps])}
-        own |= {"bits": _rounded(attack.online_entropy[row, :steps])}
-        own |= {"release_km": _rounded(attack.errors["released"][row, :steps])}
-        users.append(own | {"domain": [], "belief": [], "edges": []})
-    room = [limits.NUMBERS // max(1, len(users))] * len(users)
+    released = attack.released
+    at = [shown_steps(released[row]) for row in rows.tolist()]
+    found = Trails(
+        [
+            _series(result, attack, row, label, columns, truth, surrogate)
+            for row, label, columns in zip(rows.tolist(), labels, at, strict=True)
+        ]
+    )
+    shown = np.zeros((len(rows), released.shape[1]), np.bool_)
+    for u, columns in enumerate(at):
+        shown[u, columns] = True
+    made = np.argwhere(shown & (released[rows] >= 0))
+    wanted = _some(made, releaser)
+    room = np.full(len(rows), limits.NUMBERS // max(1, len(rows)))
     cut = 0
-    made = [(u, t) for u in range(len(rows)) for t in range(steps) if evidence.released[rows[u], t] >= 0]
-    most = limits.CERTIFIED_SOLVED if releaser.mechanism == "optimal" else limits.CERTIFIED
-    wanted = {made[k] for k in np.unique(np.linspace(0, len(made) - 1, min(most, len(made))).astype(int))} if made else set()
-    certificates: list[Certificate] = []
-    stream: Stream | None = None
-    for t, (stream, step) in enumerate(replayed(releaser, evidence, rows, total)):
-        if t >= steps:
-            continue
+    stream: pf.Stream | None = None
+    for t, (stream, step) in enumerate(releaser.replay(attack.evidence, rows)):
         _compare(step, result, rows, t)
-        for u, own in enumerate(users):
-            if evidence.released[rows[u], t] < 0:
-                for name in ("domain", "belief", "edges"):
-                    own[name].append(None)
-                continue
-            domain = stream.domain(u)
-            fixed = repair(releaser.graph, domain, strategy=releaser.repair, calibration=releaser.calibration)
-            if (u, t) in wanted:
-                certificates.append(certify(step_mechanism(releaser, fixed.graph, domain)))
-            seen: list[Any] = [_runs(domain.cells()), _belief(stream.posterior(u)), fixed.added.ravel().tolist()]
-            room[u] -= sum(map(len, seen))
-            if room[u] < 0:
-                seen, cut = [None, None, None], cut + 1
-            for name, value in zip(("domain", "belief", "edges"), seen, strict=True):
+        for u in np.flatnonzero(shown[:, t]).tolist():
+            own = found.users[u]
+            seen: list[Any] = [None] * len(_SEEN)
+            if released[rows[u], t] >= 0:
+                if (u, t) in wanted:
+                    of_step = releaser.step_mechanism(
+                        stream.policy(u), stream.domain(u), stream.epsilon(u)
+                    )
+                    found.certificates.append(pf.certify(of_step))
+                looked = _look(stream, u)
+                room[u] -= sum(map(len, looked))
+                if room[u] >= 0:
+                    seen = looked
+                else:
+                    cut += 1
+            for name, value in zip(_SEEN, seen, strict=True):
                 own[name].append(value)
-    if not certificates:  # users who come later than the map goes
-        certificates.append(certify(step_mechanism(releaser, releaser.graph, None)))
-    spent = []
-    for u in range(len(rows)):
+    if not found.certificates:  # users who come later than the map goes
+        found.certificates.append(pf.certify(releaser.step_mechanism(releaser.graph)))
+    found.spent += _spent(stream, labels)
+    left = int((released[rows] >= 0).sum()) - len(made)
+    found.notes += _left_out(left, cut, len(made), len(wanted))
+    return found
+
+
+def _series(
+    result: pf.TraceResult,
+    attack: pf.Attack,
+    row: int,
+    label: str,
+    columns: NDArray[np.int64],
+    truth: NDArray[Any] | None,
+    surrogate: NDArray[np.bool_] | None,
+) -> Figures:
+    """The numbers of one user along the steps, and empty lists for what is seen on the map."""
+    at = row, columns
+    own: Figures = {"label": label, "row": row, "at": columns, "released": attack.released[at]}
+    if truth is not None:
+        own["true"] = truth[at]
+    if surrogate is not None:
+        own["surrogate"] = surrogate[at].astype(int)
+    own |= {name: np.asarray(getattr(result, name)[at]).astype(int) for name in _COUNTS}
+    own |= {"guess": attack.online_bayes[at], "guess_km": _rounded(attack.online_error[at])}
+    own |= {"bits": _rounded(attack.online_entropy[at])}
+    own |= {"release_km": _rounded(attack.errors["released"][at])}
+    return own | {name: [] for name in _SEEN}
+
+
+def shown_steps(released: NDArray[Any]) -> NDArray[np.int64]:
+    """The steps of a trace that the map goes through: from the first release to the last, short
+    silence too; long silence is skipped."""
+    made = np.flatnonzero(released >= 0)
+    if not made.size:
+        return made
+    gap = np.diff(made, append=made[-1])
+    silent = [np.arange(t + 1, t + k) for t, k in zip(made, gap) if 1 < k <= limits.SILENCE + 1]
+    return np.sort(np.concatenate([made, *silent]))[: limits.STEPS]
+
+
+_DRAWN = {"possible": "domain", "belief": "belief", "repaired": "edges"}
+
+
+def is_there(users: list[Figures], key: str) -> bool:
+    """Whether the map ever shows what an entry of the legend, or a layer, stands for."""
+    name = _DRAWN.get(key, key)
+    if name in _SEEN:
+        return any(one for own in users for one in own[name])
+    if name in ("true", "released", "guess"):
+        return any((np.asarray(own[name]) >= 0).any() for own in users if name in own)
+    return True
+
+
+def _some(made: NDArray[np.int64], releaser: pf.TraceReleaser) -> set[tuple[int, int]]:
+    """The (user, step) pairs that are certified, spread over all releases."""
+    most = limits.CERTIFIED_SOLVED if releaser.per_component.slow else limits.CERTIFIED
+    if not len(made):
+        return set()
+    picked = np.unique(np.linspace(0, len(made) - 1, min(most, len(made))).astype(int))
+    return {(int(u), int(t)) for u, t in made[picked]}
+
+
+def _look(stream: pf.Stream, u: int) -> list[Any]:
+    """Where user u may be, what the adversary believes, and the edges that the repair added."""
+    added = stream.added(u).ravel().tolist()
+    return [_runs(stream.domain(u).cells()), _belief(stream.posterior(u)), added]
+
+
+def _spent(stream: pf.Stream | None, labels: list[str]) -> Iterator[Figures]:
+    """What composition says of each user after the last step."""
+    for u, label in enumerate(labels):
         assert stream is not None
-        kept = stream.ledger.graph(u)
-        spent.append({"label": labels[u], "epsilon": stream.ledger.epsilon(u), "edges": kept.n_edges})
-    notes = []
-    if total > steps:
-        notes.append(f"The map goes through the first {steps:,} of {total:,} steps; all figures are of all steps.")
-    if cut:
-        notes.append(
-            f"Where users may be is left out of {cut:,} of the {len(made):,} steps on the map, to keep the file small: "
-            "show fewer users."
+        ledger = stream.ledger
+        yield {"label": label, "epsilon": ledger.epsilon(u), "edges": ledger.graph(u).n_edges}
+
+
+def _left_out(left: int, cut: int, made: int, certified: int) -> Iterator[str]:
+    if left:
+        yield (
+            f"The map goes through the first {limits.STEPS:,} steps of each user; {left:,} further "
+            "releases are in all figures, but not on the map."
         )
-    if len(wanted) < len(made):
-        notes.append(f"{len(wanted):,} of the {len(made):,} steps on the map were certified one by one.")
-    return Trails(users, certificates, spent, notes)
+    if cut:
+        yield (
+            f"Where users may be is left out of {cut:,} of the {made:,} steps on the map, to keep "
+            "the file small: show fewer users."
+        )
+    if certified < made:
+        yield f"{certified:,} of the {made:,} steps on the map were certified one by one."
 
 
-def _compare(step: TraceResult, result: TraceResult, rows: NDArray[np.int64], t: int) -> None:
+def _compare(step: pf.TraceResult, result: pf.TraceResult, rows: NDArray[np.int64], t: int) -> None:
     """A result of another releaser would give a report that is wrong everywhere."""
     for name in _COUNTS:
         if (getattr(step, name) != getattr(result, name)[rows, t]).any():
             u = int(rows[np.flatnonzero(getattr(step, name) != getattr(result, name)[rows, t])[0]])
-            raise InvalidEvidence(
-                f"{name} of user {u} at step {t} is not what this releaser gives: pass the releaser that the result came from"
+            raise pf.InvalidEvidence(
+                f"{name} of user {u} at step {t} is not what this releaser gives: pass the "
+                "releaser that the result came from"
             )
-
-
-def step_mechanism(releaser: TraceReleaser, graph: PolicyGraph, domain: Domain | None) -> Mechanism:
-    """What draws a release of a trace, over the repaired policy of that step; of a remapped one, what is remapped."""
-    if releaser.mechanism in TABLES:
-        return Tabled(graph, releaser._book.recipe, epsilon=releaser.epsilon, domain=domain)
-    made: Mechanism = _NOISE[releaser.mechanism](
-        graph, epsilon=releaser.epsilon, domain=domain, calibration=releaser.calibration,
-        sampler="geometric" if releaser.remap is None else "auto",
-    )  # fmt: skip
-    return made
 
 
 def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -171,13 +219,23 @@ def _belief(p: NDArray[np.float64]) -> list[float]:
     order = np.argsort(-p[cells], kind="stable")[: limits.HEAT]
     cells = cells[order]
     shown = np.round(p[cells], 5)
-    return [x for cell, value in zip(cells.tolist(), shown.tolist(), strict=True) if value > 0 for x in (cell, value)]
+    return [
+        x
+        for cell, value in zip(cells.tolist(), shown.tolist(), strict=True)
+        if value > 0
+        for x in (cell, value)
+    ]
 
 
 def make_places(
-    m: Mechanism, released: NDArray[Any] | None, truth: NDArray[Any] | None, rows: NDArray[np.int64], prior: ArrayLike | None
+    m: pf.Mechanism,
+    released: NDArray[Any] | None,
+    truth: NDArray[Any] | None,
+    rows: NDArray[np.int64],
+    prior: ArrayLike | None,
 ) -> list[Figures]:
-    """Single releases one after the other: what the adversary believes given each; without releases, what may be released."""
+    """Single releases one after the other: what the adversary believes given each; without
+    releases, what may be released."""
     weight = location_weights(prior, m.groups.address[:, 0] >= 0)
     own: Figures = {"label": "", "domain": [], "belief": [], "edges": []}
     if released is None:
@@ -198,7 +256,9 @@ def make_places(
     return [own]
 
 
-def _believed(m: Mechanism, s: int, weight: NDArray[np.float64], forward: bool) -> list[float] | None:
+def _believed(
+    m: pf.Mechanism, s: int, weight: NDArray[np.float64], forward: bool
+) -> list[float] | None:
     p = np.zeros(m.locations.size)
     try:
         if forward:
@@ -208,6 +268,6 @@ def _believed(m: Mechanism, s: int, weight: NDArray[np.float64], forward: bool) 
             outputs, P = m.matrix(s)
             joint = P[:, int(np.searchsorted(outputs, s))] * weight[outputs]
             p[outputs] = joint / joint.sum() if joint.sum() > 0 else 0.0
-    except TooLarge:
+    except pf.TooLarge:
         return None
     return _belief(p)

@@ -1,26 +1,24 @@
-"""Writing the report: what is asked for is checked, gathered, and put in one file that is whole or not there."""
+"""Writing the report: what is asked for is checked, gathered, and put in one file that is whole
+or not there."""
 
 import os
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from numpy.typing import ArrayLike, NDArray
 
-from ..errors import InvalidParameter
-from ..evidence import Evidence
-from ..mechanisms.base import Mechanism
-from ..stream import TraceResult
-from ..traces import TraceReleaser
+import pglp_fast as pf
+from pglp_fast._util.storage import SECRET, replacing
+
 from .of_mechanism import report_mechanism
 from .of_traces import report_traces
 
 
 def write_report(
     path: str | os.PathLike[str],
-    release: TraceReleaser | Mechanism,
-    result: TraceResult | Evidence | ArrayLike | None = None,
+    release: pf.TraceReleaser | pf.Mechanism,
+    result: pf.TraceResult | pf.Evidence | ArrayLike | None = None,
     truth: ArrayLike | None = None,
     *,
     title: str | None = None,
@@ -29,29 +27,33 @@ def write_report(
     times: Sequence[Any] | NDArray[Any] | None = None,
     prior: ArrayLike | None = None,
     categories: ArrayLike | None = None,
+    note: str | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write one HTML file on a release, which any browser opens without a network.
 
-    It holds the policy and a picture of it, the certificate, utility beside what an adversary learns, and a map on which a few
-    users can be followed step by step.
+    It holds the policy and a picture of it, the certificate, utility beside what an adversary
+    learns, and a map on which a few users can be followed step by step.
 
     Parameters
     ----------
     path : of the file; readable by its owner only where it contains true locations
     release : what released: a ``TraceReleaser``, or a mechanism for single releases
-    result : of traces what ``run(..., evidence=True)`` or ``observe`` gave; of a mechanism the released cells, or None for a
-        report on the mechanism alone
-    truth : true cells, -1 for unknown, in the shape of what was released. They are then *in the file*, which says so. Without
-        them, everything in the file follows from what was released and from what is public.
+    result : of traces what ``run(..., evidence=True)`` or ``observe`` gave; of a mechanism the
+        released cells, or None for a report on the mechanism alone
+    truth : true cells, -1 for unknown, in the shape of what was released. They are then *in the
+        file*, which says so. Without them, everything in the file follows from what was released
+        and from what is public.
     title : heading of the page
-    users : rows that the map shows, at most 50; the first dozen with a release unless told. For a mechanism: which releases; or
-        which locations, if there are none
-    labels : whose each row of the result is: text or numbers; "user 0", ... unless told. What is of one user counts as one sample
-        in intervals. For a mechanism: whose each release is
-    times : a name for each step (for a mechanism: for each release): text, numbers or datetimes
+    users : rows that the map shows, at most 50; the first dozen with a release unless told. For a
+        mechanism: which releases; or which locations, if there are none
+    labels : whose each row of the result is: text or numbers; "user 0", ... unless told. What is of
+        one user counts as one sample in intervals. For a mechanism: whose each release is
+    times : a name for each step (for a mechanism: for each release): text, numbers or datetimes; or
+        an array of them, (rows, T), where traces do not share their clock
     prior : of a mechanism: how likely each location is, as for ``pf.utility``
     categories : one integer for each location, for the error E_poi
+    note : put at the head of the page: what was taken on trust
     overwrite : replace a file that exists
 
     Returns
@@ -60,45 +62,41 @@ def write_report(
     """
     target = _target(path, overwrite)
     if title is not None and not isinstance(title, str):
-        raise InvalidParameter(f"title must be a string, got {type(title).__name__}")
-    if isinstance(release, TraceReleaser):
+        raise pf.InvalidParameter(f"title must be a string, got {type(title).__name__}")
+    if isinstance(release, pf.TraceReleaser):
         if prior is not None:
-            raise InvalidParameter("prior is for a single mechanism: what the adversary thinks of a trace is in its evidence")
-        text, private = report_traces(release, result, truth, title, users, labels, times, categories)
-    elif isinstance(release, Mechanism):
-        text, private = report_mechanism(release, result, truth, title, users, labels, times, prior, categories)
-    else:
-        raise InvalidParameter(
-            f"the second argument must be a TraceReleaser or a mechanism, got {type(release).__name__}: pass what released"
+            raise pf.InvalidParameter(
+                "prior is for a single mechanism: what the adversary thinks of a trace is in its "
+                "evidence"
+            )
+        text, private = report_traces(
+            release, result, truth, title, users, labels, times, categories, note
         )
-    _write(target, text, private, overwrite)
+    elif isinstance(release, pf.Mechanism):
+        text, private = report_mechanism(
+            release, result, truth, title, users, labels, times, prior, categories, note
+        )
+    else:
+        raise pf.InvalidParameter(
+            "the second argument must be a TraceReleaser or a mechanism, got "
+            f"{type(release).__name__}: pass what released"
+        )
+    with replacing(target, SECRET if private else 0o666) as beside:
+        beside.write_text(text, encoding="utf-8", newline="\n")
+        _target(target, overwrite)  # somebody may have been faster
     return target
 
 
 def _target(path: Any, overwrite: bool) -> Path:
     target = Path(path)
     if not target.parent.is_dir():
-        raise InvalidParameter(f"{os.fspath(target.parent)} is not a folder: make it first, or write elsewhere")
+        raise pf.InvalidParameter(
+            f"{os.fspath(target.parent)} is not a folder: make it first, or write elsewhere"
+        )
     if target.is_dir():
-        raise InvalidParameter(f"{os.fspath(target)} is a folder: give the name of a file in it")
+        raise pf.InvalidParameter(f"{os.fspath(target)} is a folder: give the name of a file in it")
     if target.exists() and not overwrite:
-        raise InvalidParameter(f"{os.fspath(target)} exists: pass overwrite=True to replace it, or another name")
+        raise pf.InvalidParameter(
+            f"{os.fspath(target)} exists: pass overwrite=True to replace it, or another name"
+        )
     return target
-
-
-def _write(target: Path, text: str, private: bool, overwrite: bool) -> None:
-    handle, beside = tempfile.mkstemp(dir=target.parent, prefix=target.name, suffix=".part")  # mode 0600
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        if not private:
-            mask = os.umask(0)
-            os.umask(mask)
-            os.chmod(beside, 0o666 & ~mask)
-        _target(target, overwrite)  # somebody may have been faster
-        os.replace(beside, target)
-    except BaseException:
-        Path(beside).unlink(missing_ok=True)
-        raise

@@ -1,0 +1,1 @@
+"""Inference along the hidden Markov chain, and the adversary's best guess."""

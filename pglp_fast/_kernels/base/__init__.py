@@ -1,0 +1,1 @@
+"""What every kernel uses: the compiler's settings, bitmasks, growing arrays, random bits."""

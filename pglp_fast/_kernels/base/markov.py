@@ -1,0 +1,116 @@
+"""Products p M of a distribution with a row-stochastic matrix, dense and sparse."""
+
+from collections import namedtuple
+
+import numpy as np
+
+from .bits import clear_cells, set1, sort_cells, test1
+from .jit import kernel
+
+Chain = namedtuple("Chain", "indptr indices data")  # a row-stochastic matrix in CSR
+
+
+@kernel
+def gather(indptr, indices, data, p, start, stop, out):
+    """out[j] = sum_i p[i] M[i, j] for j in start..stop-1.
+
+    The arrays are those of M's transpose, so that every sum is read in one run."""
+    for j in range(start, stop):
+        total = 0.0
+        for e in range(indptr[j], indptr[j + 1]):
+            total += p[indices[e]] * data[e]
+        out[j] = total
+
+
+@kernel
+def transpose(A, start, stop, out):
+    """out[i] = A[:, i] for i in start..stop-1, in tiles that fit the cache."""
+    for i0 in range(start, stop, 32):
+        for u0 in range(0, A.shape[0], 32):
+            for u in range(u0, min(u0 + 32, A.shape[0])):
+                for i in range(i0, min(i0 + 32, stop)):
+                    out[i, u] = A[u, i]
+
+
+@kernel
+def gather_batch(indptr, indices, data, P, start, stop, out):
+    """``gather`` for the columns of P (N, users).
+
+    One pass over M serves them all, and the innermost loop is over users."""
+    users = P.shape[1]
+    for j in range(start, stop):
+        for u in range(users):
+            out[j, u] = 0.0
+        for e in range(indptr[j], indptr[j + 1]):
+            i, m = indices[e], data[e]
+            for u in range(users):
+                out[j, u] += P[i, u] * m
+
+
+@kernel
+def scatter(indptr, indices, data, cells, p, words, sums, out):
+    """p M for a sparse p: targets ascending in ``out``, their values in ``sums[target]``.
+
+    ``words`` is an empty bitmask; on return it holds the targets. Returns how many there are."""
+    n = 0
+    for k in range(cells.shape[0]):
+        i = cells[k]
+        for e in range(indptr[i], indptr[i + 1]):
+            j = indices[e]
+            if test1(words, j):
+                sums[j] += p[k] * data[e]
+            else:
+                set1(words, j)
+                sums[j] = p[k] * data[e]
+                out[n] = j
+                n += 1
+    sort_cells(words, out, n)
+    return n
+
+
+@kernel
+def scatter_dense(indptr, indices, data, cells, p, words, sums, out):
+    """``scatter`` for a p that is nearly everywhere.
+
+    The bitmask is consulted for products that underflow only, not for each move."""
+    n = sums.shape[0]
+    for j in range(n):
+        sums[j] = 0.0
+    for k in range(cells.shape[0]):
+        i = cells[k]
+        for e in range(indptr[i], indptr[i + 1]):
+            value = p[k] * data[e]
+            sums[indices[e]] += value
+            if value == 0.0:
+                set1(words, indices[e])
+    m = 0
+    for j in range(n):
+        if sums[j] > 0.0:
+            set1(words, j)
+        out[m] = j
+        m += sums[j] > 0.0 or test1(words, j)
+    return m
+
+
+@kernel
+def forward_sparse(indptr, indices, data, cells, p, words, sums):
+    """p M for a sparse p as (cells, probabilities); the work space is left as it was."""
+    room = 0
+    for i in cells:
+        room += indptr[i + 1] - indptr[i]
+    out = np.empty(min(room, indptr.shape[0] - 1), np.int32)
+    n = scatter(indptr, indices, data, cells, p, words, sums, out)
+    values = np.empty(n)
+    for k in range(n):
+        values[k] = sums[out[k]]
+    clear_cells(words, out, n)
+    return out[:n], values
+
+
+@kernel
+def sum_down(order, before, step, out):
+    """out[v] = sum of ``step`` along the path from the root of a tree to v.
+
+    Parents come before their children in ``order``."""
+    for k in range(1, order.shape[0]):
+        out[order[k]] = out[before[order[k]]] + step[order[k]]

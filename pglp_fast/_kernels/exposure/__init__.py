@@ -1,0 +1,1 @@
+"""Isolated nodes and the repair of policies."""

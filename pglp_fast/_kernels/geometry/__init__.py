@@ -1,0 +1,1 @@
+"""Exact convex geometry and nearest sites on the integer lattice."""

@@ -1,0 +1,1 @@
+"""Text fields, labels and fixes."""

@@ -1,0 +1,1 @@
+"""Noise polygons, exact probabilities, integer weights, samplers and proofs."""

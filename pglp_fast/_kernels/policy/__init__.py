@@ -1,0 +1,1 @@
+"""Policy graphs as cliques and extra edges, their components and shapes."""

@@ -1,0 +1,1 @@
+"""One step of many users: forward, release, posterior, ledger."""

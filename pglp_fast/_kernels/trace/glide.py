@@ -1,0 +1,146 @@
+"""The common step, fast: a small domain of a known pattern, whose table is there.
+
+What ``run`` does event by event with views and named tuples, this does in one loop over plain
+arrays, without allocating anything: one move, one look at the pattern, one draw, one update. It
+stops before the first event that is not of this kind (a gap, an underflow, a new pattern, a missing
+table, an impossible truth, a first repair under another policy) and leaves it to ``run``. Both give
+the same bits."""
+
+import numpy as np
+
+from pglp_fast._kernels.base.bits import clear_cells, set1, test1
+from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.markov import scatter
+
+from .choices import choose_at, number_of_policy
+from .forward import FLOOR, TINY
+from .ledger import intersect, stays
+from .patterns import MAX_CELLS, anchor_of, describe, is_known
+from .table_cache import draw_position
+
+
+@kernel
+def _values_of(sums, targets, n, values):
+    """Whether all sums are there without underflow; they are written out."""
+    fits = n <= MAX_CELLS
+    for k in range(min(n, MAX_CELLS)):
+        values[k] = sums[targets[k]]
+        fits &= values[k] >= TINY
+    return fits
+
+
+@kernel
+def _members(label, cells, n, s, positions):
+    """(how many members the component of s has, which of them s is); positions are written out."""
+    p = 0
+    while cells[p] != s:
+        p += 1
+    wanted, k, place = label[p], 0, 0
+    for q in range(n):
+        positions[k] = q
+        if q == p:
+            place = k
+        k += label[q] == wanted
+    return k, place
+
+
+@kernel
+def _update(chances, logs, at, positions, k, cells, values, new_cells, new_values):
+    """p_t^+ over k members, for the likelihoods from ``at`` on: how many are possible, or -1 where
+    one underflows."""
+    n = 0
+    total, least = 0.0, np.inf
+    for q in range(k):
+        if logs[at + q] == -np.inf:
+            continue
+        value = values[positions[q]] * chances[at + q]
+        if value < TINY:
+            return -1
+        new_cells[n], new_values[n] = cells[positions[q]], value
+        total += value
+        least = min(least, value)
+        n += 1
+    if least < FLOOR * total:
+        return -1
+    for q in range(n):
+        new_values[q] /= total
+    return n
+
+
+@kernel
+def _keep_edges(edges, n, pattern_edges, added, policy, cells):
+    """The first n edges that a remembered repair added, or the policy has; returns how many."""
+    kept = 0
+    for e in range(n):
+        i, j = edges[e, 0], edges[e, 1]
+        found = False
+        for a in range(added):
+            x, y = cells[pattern_edges[a, 0]], cells[pattern_edges[a, 1]]
+            found |= (x == i and y == j) or (x == j and y == i)
+        if found or stays(policy, cells, i, j):
+            edges[kept, 0], edges[kept, 1] = i, j
+            kept += 1
+    return kept
+
+
+@kernel
+def glide(chosen, moves, space, tables, requests, words, span, at, sizes, out):
+    """Events span[0] .. span[1] - 1 of one user, as far as they are common ones.
+
+    ``words``: the draws of event e are words[e - span[2]]; the user's events begin at span[3];
+    ``at``: the step of the belief;
+    ``sizes`` (3): how many locations the belief, and locations and edges the ledger has, all in the
+    work space, is kept up to date. Returns (the next event, the step of the belief)."""
+    cycle, indices, data, sums = moves.cycle, moves.indices, moves.data, space.sums
+    cells, values, own_cells, own_values = (
+        space.cells,
+        space.values,
+        space.own_cells,
+        space.own_values,
+    )
+    bits, kept, edges, key, head = (
+        space.domain.words,
+        space.kept,
+        space.edges,
+        space.key,
+        space.domain.head,
+    )
+    patterns, used = space.patterns, space.used
+    positions, new_cells, new_values = space.positions, space.new_cells, space.new_values
+    e = span[0]
+    while e < span[1] and requests.steps[e] == at + 1:
+        chosen = choose_at(chosen, requests, out.released, e, span[3])
+        indptr, m = moves.indptr[cycle[at % cycle.shape[0]]], sizes[0]
+        n = scatter(indptr, indices, data, own_cells[:m], own_values, bits, sums, cells)
+        s = requests.cells[e]
+        common = _values_of(sums, cells, n, values) and test1(bits, s)
+        clear_cells(bits, cells, n)
+        anchor = anchor_of(chosen.settings, cells)
+        slot = describe(chosen.policy, cells[:n], head, anchor, key) if common else -1
+        if slot < 0 or not is_known(patterns, slot, key, n, anchor):
+            break
+        k, place = _members(patterns.label[slot], cells, n, s, positions)
+        entry = patterns.entries[slot, patterns.label[slot, positions[place]]]
+        counts, k_policy = patterns.counts[slot], number_of_policy(chosen)
+        if entry < 0 or (counts[2] > 0 and not test1(used, k_policy)):
+            break
+        z = draw_position(tables, entry, k, place, words[e - span[2], 0])
+        column = tables.at[entry] + z * k
+        m = _update(
+            tables.chances, tables.logs, column, positions, k, cells, values, new_cells, new_values
+        )
+        if m < 0:
+            break
+        for q in range(m):
+            own_cells[q], own_values[q] = new_cells[q], new_values[q]
+        set1(used, k_policy)
+        sizes[0], sizes[1] = m, intersect(cells[:n], kept[: sizes[1]], kept)
+        sizes[2] = _keep_edges(
+            edges, sizes[2], patterns.edges[slot], counts[2], chosen.policy, cells[:n]
+        )
+        out.released[e], out.surrogate[e], out.table[e] = cells[positions[z]], False, entry
+        out.counts[e, 0], out.counts[e, 1] = n, counts[0]
+        out.counts[e, 2], out.counts[e, 3] = counts[1], counts[2]
+        out.exposed[e], out.choice[e] = counts[3] > 0, chosen.number
+        at, e = at + 1, e + 1
+    return e, at

@@ -1,0 +1,322 @@
+"""Traces of many users: each user goes through all of its events, one after the other.
+
+The paper's algorithm "Location Trace Release Mechanism for PGLP" (spec sections 6 to 9 and 11). A
+step without an event is silence: the belief is moved on when the next event needs it."""
+
+from collections import namedtuple
+
+import numpy as np
+
+from pglp_fast._kernels.base.bits import clear_cells, set1, set_cells, test1
+from pglp_fast._kernels.base.chacha import CHUNK, GEOMETRIC, LANES, draw
+from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.rows import row_cells
+from pglp_fast._kernels.exposure.repaired_domain import (
+    Workspace,
+    discard,
+    make_repaired_domain,
+)
+
+from .choices import choose, choose_at, number_of_policy, policy_at
+from .forward import Belief, cut_domain, predict, through_silence
+from .glide import glide
+from .ledger import Account, keep_cells, keep_edges, open_account
+from .patterns import MAX_CELLS, refresh
+from .pools import collect, make_pools, record, store
+from .posterior import posterior
+from .records import LOGS, OWN
+from .release import (
+    Known,
+    known_entry,
+    learn,
+    learn_entry,
+    look_up,
+    nothing_released,
+    release_from,
+    release_pattern,
+    surrogate_of,
+)
+
+# room for the draws of CHUNK events
+Draws = namedtuple("Draws", "counters lanes words")
+
+
+@kernel
+def _make_draws():
+    counters, lanes = np.empty((4, LANES), np.uint32), np.empty((16, LANES), np.uint32)
+    return Draws(counters, lanes, np.empty((CHUNK, 4), np.uint64))
+
+
+@kernel
+def _draw(draws, requests, first, last):
+    """The words of events first .. last - 1."""
+    draw(
+        requests.key, requests.who, requests.steps, first, last, 2, GEOMETRIC, draws.counters,
+        draws.lanes, draws.words,
+    )  # fmt: skip
+
+
+@kernel
+def _open_belief(beliefs, u, space):
+    """The belief of user u, copied to the user's own room; of a shared prior the number alone."""
+    kind, at = beliefs.kind[u], beliefs.start[u]
+    n = beliefs.start[u + 1] - at if kind < 0 else 0
+    for k in range(n):
+        space.own_cells[k], space.own_values[k] = beliefs.cells[at + k], beliefs.values[at + k]
+    return Belief(kind, space.own_cells[:n], space.own_values[:n])
+
+
+@kernel
+def _prior_belief(priors, kind):
+    """A shared prior, as logarithms."""
+    cells, logs = row_cells(priors.start, priors.cells, kind), priors.values
+    return Belief(LOGS, cells, row_cells(priors.start, logs, kind))
+
+
+@kernel
+def _tell(patterns, slot, repaired, number, e, out):
+    """What is told of event e: |C_t|, disconnected, isolated, added, whether exposed."""
+    counts, out.counts[e, 0] = repaired.counts, repaired.domain.cells.shape[0]
+    if slot >= 0:
+        counts, out.counts[e, 0] = patterns.counts[slot], patterns.size[slot]
+    for k in range(3):
+        out.counts[e, k + 1] = counts[k]
+    out.exposed[e], out.choice[e] = counts[3] > 0, number
+
+
+@kernel
+def _added_edges(patterns, slot, cells):
+    """The edges that a remembered repair adds to a domain."""
+    added = np.empty((patterns.counts[slot, 2], 2), np.int32)
+    for e in range(added.shape[0]):
+        for end in range(2):
+            added[e, end] = cells[patterns.edges[slot, e, end]]
+    return added
+
+
+@kernel
+def _is_common(belief, account):
+    """Whether a user's next step may be one that ``glide`` takes."""
+    return belief.kind == OWN and account.kind == OWN and belief.cells.shape[0] <= MAX_CELLS
+
+
+@kernel
+def _is_large(priors, kind):
+    """Whether a belief is a shared prior whose domain is worth keeping from user to user."""
+    return kind >= 0 and priors.start[kind + 1] - priors.start[kind] > MAX_CELLS
+
+
+@kernel
+def _leave(repaired):
+    """Empty the work space of a domain."""
+    discard(repaired)
+    clear_cells(repaired.domain.words, repaired.domain.cells, repaired.domain.cells.shape[0])
+
+
+@kernel
+def _domain(moves, priors, settings, belief, step, space, words):
+    """C_t with p_t^- on it, of a user of whom there is a prior or a belief of the step before;
+    ``words`` receives the cells."""
+    if belief.kind >= 0:
+        domain = _prior_belief(priors, belief.kind)
+        set_cells(words, domain.cells)
+    else:
+        domain = predict(moves, belief, step, space)
+    return cut_domain(settings.delta, words, domain)
+
+
+@kernel
+def _put_away(known, repaired, words):
+    """Leave the work space of a domain as it was."""
+    if known.entry < 0:
+        discard(repaired)
+    clear_cells(words, known.domain.cells, known.domain.cells.shape[0])
+
+
+@kernel
+def _glide(chosen, moves, space, tables, requests, words, span, at, belief, account, out):
+    """``glide``, if this may be a step for it; the belief and the account as it leaves them."""
+    e, settings = span[0], chosen.settings
+    plain = not (requests.replay or requests.keep or settings.remap or settings.delta > 0.0)
+    if not plain or not _is_common(belief, account) or requests.steps[e] != at + 1:
+        return belief, account, at, e
+    sizes = space.sizes
+    sizes[0], sizes[1] = belief.cells.shape[0], account.cells.shape[0]
+    sizes[2] = account.edges.shape[0]
+    e, at = glide(chosen, moves, space, tables, requests, words, span, at, sizes, out)
+    n = sizes[0]
+    belief = Belief(OWN, space.own_cells[:n], space.own_values[:n])
+    account = Account(OWN, space.kept[: sizes[1]], space.edges[: sizes[2]])
+    return belief, account, at, e
+
+
+@kernel
+def _look(chosen, space, place, domain, large, cell):
+    """What is known of a domain before anything is repaired."""
+    policy, settings = chosen.policy, chosen.settings
+    slot, known = np.int64(-1), False
+    if not large:
+        slot, known = look_up(policy, settings, space, domain.cells)
+    s = surrogate_of(policy, domain.cells, place.words, cell)
+    entry = np.int64(-1)
+    if known:
+        entry = known_entry(space.patterns, slot, domain.cells, s)[1]
+    return Known(domain, s, slot, known, entry)
+
+
+@kernel
+def _conclude(release, known, repaired, fresh, chosen, tables, priors, account, space):
+    """(belief, account) of a user after a release from a domain."""
+    domain = known.domain
+    added = repaired.added
+    if known.entry >= 0:
+        added = _added_edges(space.patterns, known.slot, domain.cells)
+    belief = posterior(release, domain, tables, space)
+    whole = fresh if chosen.settings.delta == 0.0 else np.int64(-1)
+    account = keep_edges(account, chosen, added, domain.cells, priors, space)
+    set1(space.used, number_of_policy(chosen))
+    return belief, keep_cells(account, domain.cells, whole, priors, space)
+
+
+@kernel
+def _place_of(first, k):
+    """Work space for a shared prior under policy number k."""
+    return Workspace(first.words[k], first.head[k], first.position[k], first.rows[k])
+
+
+@kernel
+def _repaired(chosen, place, cells):
+    """The repaired domain of these cells, which the work space's bitmask already holds."""
+    how = chosen.settings
+    return make_repaired_domain(chosen.policy, how.strategy, how.calibration, place, cells)
+
+
+@kernel
+def _no_domains(policies, settings, space):
+    """For each policy the repaired domain of no locations, and the belief on it."""
+    none, number = space.cells[:0], policies.cliques.shape[0]
+    nothing = Belief(LOGS, none, space.values[:0])
+    out, domains = [], []
+    for k in range(number):
+        place, policy = _place_of(space.first, k), policy_at(policies, k)
+        out.append(
+            make_repaired_domain(policy, settings.strategy, settings.calibration, place, none)
+        )
+        domains.append(nothing)
+    return out, domains
+
+
+@kernel
+def _release(chosen, space, tables, known, slot, repaired, replay, words):
+    """Release from a domain, by its pattern where the table is known."""
+    if known.entry >= 0:
+        return release_pattern(chosen.settings, space, tables, known, replay, words)
+    release = release_from(
+        chosen.policy, chosen.settings, tables, repaired, known.domain, known.s, replay, words,
+        space.likelihood,
+    )  # fmt: skip
+    learn_entry(space.patterns, slot, known, release.entry)
+    return release
+
+
+@kernel
+def run_users(
+    policies, moves, settings, space, tables, requests, beliefs, priors, ledger, users, out, ends
+):
+    """Users users[0] .. users[1] - 1 through the events that are left to them.
+
+    Returns the new beliefs (cells, values), the ledger's cells and edges, the likelihoods of events
+    (cells, logarithms), the keys of tables that are missing, and claims of noise that are to be
+    proved, all end to end. A user who needs a table that is missing stops before that event: it is
+    to go on, from what is returned here, once the table is there. What is released is a pure
+    function of key, user, step, choice and input.
+
+    In a replay nothing is drawn, beliefs follow; a release that was not possible is flagged as
+    ``surrogate``, and its user goes no further."""
+    refresh(space.patterns, tables.version)
+    space.told[:] = np.uint64(0)
+    pools, draws, replay = make_pools(), _make_draws(), requests.replay
+    # the domain of a large prior is at hand for all users who share it, under each policy
+    shared, shared_domain = _no_domains(policies, settings, space)
+    prior = np.full(len(shared), -1, np.int64)
+    chosen = choose(policies, settings, requests.epsilons, np.int64(0))
+    first = last = np.int64(-1)  # events whose draws are at hand
+    for u in range(users[0], users[1]):
+        at, account = beliefs.at[u], open_account(ledger, u, space)
+        begin, e, end = requests.start[u], requests.next[u], requests.start[u + 1]
+        belief = _open_belief(beliefs, u, space)
+        while e < end:
+            if e >= last:
+                first, last = e, min(e + CHUNK, requests.start[users[1]])
+                _draw(draws, requests, first, last)
+            chosen = choose_at(chosen, requests, out.released, e, begin)
+            belief, account, at, e = _glide(
+                chosen, moves, space, tables, requests, draws.words,
+                (e, min(last, end), first, begin), at, belief, account, out,
+            )  # fmt: skip
+            if e >= min(last, end):
+                continue
+            chosen = choose_at(chosen, requests, out.released, e, begin)
+            step, cell, fresh = requests.steps[e], requests.cells[e], belief.kind
+            if fresh < 0 and at < step - 1:
+                belief, at = through_silence(moves, belief, at, step - 1, space), step - 1
+            large, k = _is_large(priors, fresh), number_of_policy(chosen)
+            place = _place_of(space.first, k) if large else space.domain
+            ready, domain, repaired = large and fresh == prior[k], shared_domain[k], shared[k]
+            if not ready:
+                if large:
+                    _leave(repaired)
+                domain = _domain(moves, priors, settings, belief, step, space, place.words)
+            known = _look(chosen, space, place, domain, large, cell)
+            slot, out.surrogate[e] = known.slot, not test1(place.words, cell)
+            if known.entry < 0 and not ready:
+                repaired = _repaired(chosen, place, domain.cells)
+                if large:
+                    shared_domain[k], shared[k], prior[k] = domain, repaired, fresh
+                elif slot >= 0 and not known.known:
+                    slot = learn(chosen.policy, chosen.settings, space, slot, repaired)
+            _tell(space.patterns, slot, repaired, chosen.number, e, out)
+            release, words = nothing_released(), draws.words[e - first]
+            if not (replay and out.surrogate[e]):
+                release = _release(chosen, space, tables, known, slot, repaired, replay, words)
+            pools = record(release, known, requests, tables, space, e, pools, out)
+            if release.cell >= 0:
+                belief, account = _conclude(
+                    release, known, repaired, fresh, chosen, tables, priors, account, space
+                )
+                at = step
+                out.surrogate[e] |= belief.cells.shape[0] == 0  # only in a replay
+            if not large:
+                _put_away(known, repaired, place.words)
+            if release.cell < 0 or belief.cells.shape[0] == 0:
+                break
+            e += 1
+        pools = store(belief, at, account, space.used, u, e, pools, ends)
+    for repaired in shared:
+        _leave(repaired)
+    return collect(pools)
+
+
+@kernel
+def domain_of(policy, moves, settings, space, beliefs, priors, u, step):
+    """(cells of C_t, added edges) of one user at a step, made from its belief."""
+    belief, at = _open_belief(beliefs, u, space), beliefs.at[u]
+    if belief.kind < 0 and at < step - 1:
+        belief = through_silence(moves, belief, at, step - 1, space)
+    words = space.domain.words
+    domain = _domain(moves, priors, settings, belief, step, space, words)
+    repaired = make_repaired_domain(
+        policy, settings.strategy, settings.calibration, space.domain, domain.cells
+    )
+    found = domain.cells.copy(), repaired.added.copy()
+    _leave(repaired)
+    return found
+
+
+@kernel
+def belief_of(moves, space, beliefs, u, step):
+    """(cells, values, kind) of the belief of a user who has started, moved on to a step."""
+    belief, at = _open_belief(beliefs, u, space), beliefs.at[u]
+    if step > at:
+        belief = through_silence(moves, belief, at, step, space)
+    return belief.cells.copy(), belief.values.copy(), belief.kind

@@ -1,0 +1,1 @@
+"""What every room uses: checks, arrays, files, threads, progress and statistics."""

@@ -1,0 +1,1 @@
+"""What the adversary knows and does: mobility, priors, evidence, attacks."""

@@ -1,0 +1,104 @@
+"""From options to the map: a box and a cell's side, a table's box, or a model's map."""
+
+import argparse
+import math
+from collections.abc import Iterable
+
+import numpy as np
+
+import pglp_fast as pf
+from pglp_fast.pipeline.maps import Bounds, describe, open_model
+from pglp_fast.space.projection import KM_PER_DEGREE
+
+from .terminal import note
+
+_MOST_CELLS = 50_000_000  # of a map that is meant: arrays over it take 400 MB each
+_MARGIN = 0.01  # degrees: the map of a table is its box, outward to a multiple of this
+
+
+def bounds_of(parts: Iterable[pf.Tracks], source: str) -> Bounds:
+    """The box around all fixes on Earth, outward to a multiple of 0.01 degrees."""
+    low, high = np.full(2, np.inf), np.full(2, -np.inf)
+    for tracks in parts:
+        at = np.stack([tracks.lat, tracks.lon])
+        with np.errstate(invalid="ignore"):
+            at = at[:, (np.abs(at[0]) <= 90) & (np.abs(at[1]) <= 180)]
+        low = np.minimum(low, at.min(axis=1, initial=np.inf))
+        high = np.maximum(high, at.max(axis=1, initial=-np.inf))
+    if not np.isfinite(low).all():
+        raise pf.InvalidTable(
+            f"{source} has no place on Earth: is --columns right? Else give the map with --bounds"
+        )
+    steps = 1 / _MARGIN
+    south, west = (math.floor(v * steps) / steps for v in low)
+    north, east = (math.ceil(v * steps) / steps for v in high)
+    return south, max(north, south + _MARGIN), west, max(east, west + _MARGIN)
+
+
+def tell_bounds(bounds: Bounds) -> None:
+    """Say which map was taken, and what that tells about the table."""
+    south, north, west, east = bounds
+    note(
+        "the map is the box of the table, which tells where its outermost rows are; choose your "
+        f"own, or this one again, with --bounds {south:g},{north:g},{west:g},{east:g}"
+    )
+
+
+def grid_of(bounds: Bounds, cell_km: tuple[float, float]) -> pf.Grid:
+    """The grid over a box, unless it has too many cells to mean it."""
+    south, north, west, east = bounds
+    dx, dy = cell_km
+    wide = (
+        ((east - west) % 360 or 360)
+        * KM_PER_DEGREE
+        * math.cos(math.radians((south + north) / 2))
+        / dx
+    )
+    high = (north - south) * KM_PER_DEGREE / dy
+    if wide * high > _MOST_CELLS:
+        raise pf.TooLarge(
+            f"lat {south:g}..{north:g}, lon {west:g}..{east:g} is {high:,.0f} x {wide:,.0f} cells "
+            f"of {dx:g} km: give the box you mean with --bounds, or a larger --cell-km"
+        )
+    return pf.Grid.from_bounds(lat=(south, north), lon=(west, east), cell_km=cell_km)
+
+
+def given_grid(options: argparse.Namespace) -> pf.Grid | None:
+    """The grid that --bounds and --cell-km say; None where one of them is missing."""
+    return (
+        None
+        if options.bounds is None or options.cell_km is None
+        else grid_of(options.bounds, options.cell_km)
+    )
+
+
+def need_grid(options: argparse.Namespace) -> pf.Grid:
+    """The grid of --bounds and --cell-km, or that of the model; where both are given they must
+    agree."""
+    if getattr(options, "mobility", None):
+        return agree(options, open_model(options.mobility))
+    grid = given_grid(options)
+    if grid is None:
+        what = "--bounds and --cell-km" + (
+            ", or --mobility MODEL to take its map" if hasattr(options, "mobility") else ""
+        )
+        raise pf.InvalidParameter(f"which map? Give {what}")
+    return grid
+
+
+def agree(options: argparse.Namespace, model: pf.MobilityModel) -> pf.Grid:
+    """The map of the model that --mobility names; --bounds and --cell-km must say the same."""
+    own, cell, path = model.locations, options.cell_km, options.mobility
+    assert isinstance(own, pf.Grid)
+    if cell is not None and tuple(cell) != own.scale:
+        raise pf.InvalidParameter(
+            f"--cell-km {cell[0]:g},{cell[1]:g} is not the model's: {path} has {describe(own)}. "
+            "Leave it out"
+        )
+    if options.bounds is not None:
+        grid = grid_of(options.bounds, own.scale)
+        if grid.to_dict() != own.to_dict():
+            raise pf.InvalidParameter(
+                f"--bounds are not the model's: {path} has {describe(own)}. Leave them out"
+            )
+    return own

@@ -1,0 +1,126 @@
+"""What became of the rows of a release, told."""
+
+import argparse
+from dataclasses import asdict
+
+from pglp_fast.adversary.attack_table import OFTEN, warning
+from pglp_fast.errors import PGLPError
+from pglp_fast.evaluation.expected import expected_error
+from pglp_fast.evaluation.headline import headline
+from pglp_fast.mechanisms.registry import MECHANISMS, load
+from pglp_fast.pipeline.fingerprint import OWN
+from pglp_fast.pipeline.maps import describe
+from pglp_fast.pipeline.plan import Plan
+from pglp_fast.pipeline.released import MALFORMED, STEP, Outcome
+
+from .terminal import note, result
+
+_MEANING = {
+    "alone": "released one by one",
+    "step": "released as steps",
+    "repeat": "repeat the release of their step",
+    "outside": "off the map",
+    "missing": "without a place or time",
+    "budget": "beyond the budget",
+    "malformed": "malformed",
+}
+
+
+_ON_MAP = ", if each cell of the map is as likely"
+
+
+def _expected_error(plan: Plan) -> float | None:
+    """In km, of the policy on the whole map; None where only traces can have the mechanism, or it
+    would have to be solved for the map."""
+    if plan.model is not None and load(MECHANISMS.get(plan.mechanism, plan.mechanism)).slow:
+        return None
+    try:
+        return expected_error(plan.for_rows())
+    except PGLPError:
+        return None
+
+
+def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
+    """The result, and what the user should know besides."""
+    facts, told = plan.facts, headline(plan.graph, plan.epsilon, calibration=plan.calibration)
+    spent, usual = outcome.most * plan.epsilon, outcome.median * plan.epsilon
+    error = _expected_error(plan)
+    document = {
+        "output": options.output,
+        "rows": outcome.rows,
+        "released": outcome.released,
+        "status": outcome.by_status,
+        "malformed": outcome.malformed,
+        "kept": outcome.kept,
+        "left_out": outcome.left,
+        "headline": told,
+        "expected_error_km": error,
+        "largest_epsilon_of_a_user": spent,
+        "median_epsilon_of_a_user": usual,
+        **facts,
+        "plan": plan.digest,
+    }
+    if plan.model is not None:
+        document["exposed"] = outcome.exposed
+    if outcome.certificate is not None:
+        document["certificate"] = asdict(outcome.certificate)
+    if outcome.truth:  # these tell of the true places
+        document["from_cells_without_an_edge"] = outcome.bare
+        document["surrogate"] = outcome.surrogates
+        document["model_fitted_on_these_traces"] = outcome.own
+    _warn(options, plan, outcome)
+    parts = [f"{n:,} {_MEANING[name]}" for name, n in outcome.by_status.items()]
+    lines = [told, f"{options.output}: {outcome.rows:,} rows: {', '.join(parts) or 'none'}"]
+    lines += [f"  malformed: {text}" for text in outcome.malformed]
+    hidden = int(outcome.statuses[MALFORMED]) - len(outcome.malformed)
+    lines += [f"  and {hidden:,} more"] if hidden > 0 and outcome.malformed else []
+    surrogates = f"{outcome.surrogates:,} surrogates, " if outcome.truth else ""
+    lines += [
+        f"kept: {', '.join(outcome.kept) or 'none'}; left out: {', '.join(outcome.left) or 'none'}",
+        f"map: {describe(plan.map)}",
+        f"policy {facts['policy']} ({facts['edges']:,} edges), {plan.mechanism}, epsilon "
+        f"{plan.epsilon:g} a release",
+        *([] if error is None else [f"expected error of a release: {error:.3f} km{_ON_MAP}"]),
+        f"epsilon adds up: {usual:g} for the median user ({outcome.median:g} releases), {spent:g} "
+        f"for the one with most ({outcome.most:,})",
+        "adversary: none. Rows were released one by one; who knows how people move may learn "
+        "more (--mobility)"
+        if plan.model is None
+        else f"adversary: knows {options.mobility}; {surrogates}{outcome.exposed:,} exposed",
+    ]
+    if outcome.certificate is not None:
+        lines.append(f"certificate: {outcome.certificate.text}")
+    result(options.json, document, "\n".join(lines))
+
+
+def _warn(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
+    """Of what the policy leaves open, of true places in the output, of a model of the very people,
+    and of a seed."""
+    bare = int((plan.graph.degrees() == 0).sum())
+    if bare:
+        note(
+            f"{bare:,} of {plan.map.size:,} cells have no edge in {options.policy}: the policy "
+            "lets such cells be known, and they are released as they are"
+        )
+    if outcome.truth:
+        note(
+            f"{options.output} STILL HAS THE TRUE PLACES beside the released ones: name the "
+            "columns that shall stay with --keep, without these, before you share it"
+        )
+    steps = int(outcome.statuses[STEP])
+    if outcome.surrogates > OFTEN * steps:
+        note(
+            f"{options.mobility}: {warning(outcome.surrogates / steps)}. The nearest cell that it "
+            "holds possible was released from instead"
+        )
+    if outcome.own is not None and outcome.own > OWN:
+        note(
+            f"{options.mobility} was fitted on the very traces that are released here: such a "
+            "model is not public knowledge, and what it knows of these users leaks through it. "
+            "Fit it on other people's."
+        )
+    if plan.seed is not None:
+        note(
+            "seeded: whoever knows the seed can subtract the noise; leave --seed out to protect "
+            "people"
+        )

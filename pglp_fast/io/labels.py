@@ -1,0 +1,88 @@
+"""Columns of labels (users, trajectories, venues, categories) as numbers."""
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from pglp_fast.errors import InvalidTable
+
+
+@dataclass(frozen=True)
+class Coded:
+    """A column of labels: row i is ``labels[codes[i]]``; code -1 means none.
+
+    Labels are numbered as they first appear. In a text file, a column in which every label is a
+    whole number as Python would print it has int64 labels ("7" is one, "007" is not)."""
+
+    codes: NDArray[np.int32]
+    source: "Labeller"
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """The labels, by code."""
+        return self.source.labels()
+
+    @classmethod
+    def of(cls, values: ArrayLike) -> "Coded":
+        """From an array of whole numbers or of text."""
+        array = np.asarray(values).reshape(-1)
+        if array.dtype.kind in "iu":
+            array, source = array.astype(np.int64), Labeller("integer")
+        elif array.dtype.kind in "OUT" and all(isinstance(v, str) for v in array):
+            source = Labeller("text")
+        else:
+            raise InvalidTable(f"labels must be whole numbers or text, got dtype {array.dtype}")
+        # rows of one user mostly come together: each run is looked up once
+        fresh = np.ones(len(array), np.bool_)
+        fresh[1:] = array[1:] != array[:-1]
+        return cls(source.number(array[fresh].tolist(), np.cumsum(fresh) - 1), source)
+
+    def values(self) -> NDArray[Any]:
+        """The label of each row (None for none)."""
+        labels = self.labels
+        if not len(self.codes) or self.codes.min() >= 0:
+            return np.asarray(labels[self.codes])
+        with_none: NDArray[Any] = np.array([*labels.tolist(), None], object)
+        return np.asarray(with_none[self.codes])
+
+    def __getitem__(self, rows: Any) -> "Coded":
+        return replace(self, codes=np.ascontiguousarray(self.codes[rows]))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+
+class Labeller:
+    """Numbers labels as they first appear, over any number of batches.
+
+    ``kind``: "integer" (int64), "text", or "field" (of a text file: numbers if all of them are).
+    """
+
+    def __init__(self, kind: str):
+        self.kind = kind
+        self._codes: defaultdict[Any, int] = defaultdict(count().__next__)
+        self._made: NDArray[Any] = np.empty(0, np.int64)
+
+    def number(self, labels: list[Any], which: NDArray[Any]) -> NDArray[np.int32]:
+        """Codes of rows that have label ``which`` of ``labels``; -1 stays."""
+        codes = np.full(len(labels) + 1, -1, np.int32)
+        codes[:-1] = np.fromiter(map(self._codes.__getitem__, labels), np.int32, len(labels))
+        return np.asarray(codes[which])
+
+    def labels(self) -> NDArray[Any]:
+        """All labels so far, by code."""
+        if len(self._made) != len(self._codes):
+            whole = self.kind == "integer" or (
+                self.kind == "field" and all(map(_is_plain_integer, self._codes))
+            )
+            self._made = np.array([int(v) for v in self._codes] if whole else list(self._codes))
+        return self._made
+
+
+def _is_plain_integer(text: str) -> bool:
+    digits = text[1:] if text[:1] == "-" else text
+    return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(text)) == text

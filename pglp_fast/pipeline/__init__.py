@@ -1,0 +1,1 @@
+"""A plan, and tables released by it: in memory, from files to files."""

@@ -1,0 +1,151 @@
+"""Files of persons who move: rounds of tasks, here or elsewhere, and what they say put together."""
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from pglp_fast._util.progress import Progress
+
+from . import tasks
+from .account import Account
+from .executors import run_tasks
+from .fingerprint import Fingerprint, beside
+from .job import Job
+from .plan import Plan
+from .release import certified, check_places, refuse_over_budget
+from .released import ALONE, Outcome
+from .source import FileSource
+from .tasks import Chunk, Context
+
+
+class AlongFiles:
+    """Rows of files released as steps of their persons' traces.
+
+    Parameters
+    ----------
+    plan, job, files : Plan, Job, list of FileSource
+    executor : Executor or Client or None
+    batch_rows : int
+        Rows read at a time, and rows of a part, about.
+    progress : bool or None
+        As in ``release_files``.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        job: Job,
+        files: list[FileSource],
+        executor: Any,
+        batch_rows: int,
+        progress: bool | None,
+    ):
+        self._plan, self._job, self._files = plan, job, files
+        self._executor, self._progress = executor, progress
+        self._folder = job.folder.absolute()
+        rows = sum(file.about for file in files)
+        self._context = Context(
+            tasks.settled(plan), job.seed, [file.path.absolute() for file in files], job.digest,
+            max(1, -(-rows // batch_rows)), batch_rows, _is_remembered(plan), executor is not None,
+        )  # fmt: skip
+        tasks.put_context(self._folder, self._context)
+        self._pieces = [
+            (f, groups) for f, file in enumerate(files) for groups in file.groups(tasks.CHUNK_ROWS)
+        ]
+
+    def release(self, outcome: Outcome, *, every_word: bool) -> None:
+        """Read everything and release everybody; ``every_word``: name bad rows by their text."""
+        said = self._scattered()
+        statuses = np.sum([s["statuses"] for s in said], axis=0)
+        read = Outcome(statuses=statuses)
+        for one in said:
+            for text, place in one["malformed"]:
+                outcome.name(text if every_word else place)
+        check_places(read, self._plan)
+        if self._context.remember:
+            fixes = Fingerprint()
+            for one in said:
+                fixes.merge(np.array(one["fixes"], np.uint64))
+            outcome.own = fixes.share_of(self._plan.mobility)
+        each = [(i, j, rows) for i, s in enumerate(said) for j, rows in enumerate(s["chunks"])]
+        self._chunks = [Chunk(*chunk, number) for number, chunk in enumerate(each)]
+        if self._plan.allowed is not None and self._plan.on_error == "raise":
+            self._refuse_over_budget()
+        account = Account()
+        outcome.statuses += statuses
+        outcome.statuses[ALONE] = 0
+        releases = [np.zeros(0, np.int64)]  # of every person
+        for one in self._released(int(statuses[ALONE])):
+            account |= Account.from_dict(one["account"])
+            outcome.statuses += np.array(one["statuses"])
+            releases.append(np.repeat(np.arange(len(one["by_releases"])), one["by_releases"]))
+            for name in ("persons", "bare", "surrogates", "exposed"):
+                setattr(outcome, name, getattr(outcome, name) + one[name])
+        outcome.spend(np.concatenate(releases))
+        outcome.certificate = certified(self._plan, self._job.seed, account)
+
+    def write(self, facts: list[dict[str, Any]]) -> None:
+        """All outputs, in the work folder."""
+        todo = []
+        for f, target in enumerate(self._job.targets):
+            if self._job.is_done(target) and not self._job.written(target).exists():
+                continue
+            own = [c for c in self._chunks if self._pieces[c.piece][0] == f]
+            names = (self._job.written(target).absolute(), target)
+            todo.append((f, names, facts[f], own))
+        sizes = [self._files[f].size for f, *_ in todo]
+        self._run(tasks.write, todo, sizes, "bytes", "writing ", within=True)
+
+    def _scattered(self) -> list[dict[str, Any]]:
+        of_file = np.bincount([f for f, _ in self._pieces], minlength=len(self._files))
+        sizes = [self._files[f].size // int(of_file[f]) for f, _ in self._pieces]
+        todo = [(piece, *which) for piece, which in enumerate(self._pieces)]
+        return self._run(tasks.scatter, todo, sizes, "bytes", "reading ", within=True)
+
+    def _released(self, rows: int) -> list[dict[str, Any]]:
+        n = self._context.parts
+        sizes = np.diff(np.arange(n + 1) * rows // n).tolist()
+        todo = [(part, self._chunks) for part in range(n)]
+        return self._run(tasks.release_persons, todo, sizes, "rows", "releasing ")
+
+    def _refuse_over_budget(self) -> None:
+        """An error where rows are beyond the budget, before anything is drawn."""
+        todo = [(part, self._chunks) for part in range(self._context.parts)]
+        found = self._run(tasks.count_over, todo, [0] * len(todo), "rows", "counting ")
+        over = sum(n for n, _, _ in found)
+        if not over:
+            return
+        _, chunk, row = min((f for f in found if f[0]), key=lambda f: f[1:])
+        at = self._chunks[chunk]
+        before = sum(c.rows for c in self._chunks if c.piece == at.piece and c.part < at.part)
+        who = tasks.label_at(self._context, self._pieces[at.piece], before + row)
+        refuse_over_budget(self._plan, over, who)
+
+    def _run(
+        self,
+        function: Callable[..., Any],
+        todo: list[tuple[Any, ...]],
+        sizes: list[int],
+        unit: str,
+        what: str,
+        *,
+        within: bool = False,
+    ) -> list[Any]:
+        """Tasks with a bar. ``within``: they tell how far they are, where they run here."""
+        bar = Progress(sum(sizes), unit, what, shown=self._progress)
+        tell = within and self._executor is None
+        shared = (self._folder, self._context.digest)
+        made = [(*shared, *task, *((bar.advance,) if tell else ())) for task in todo]
+        out = run_tasks(
+            self._executor, function, made, lambda k: None if tell else bar.advance(sizes[k])
+        )
+        bar.close()
+        return out
+
+
+def _is_remembered(plan: Plan) -> bool:
+    """Whether it can be told that a model was fitted on these fixes."""
+    path = plan.mobility
+    return isinstance(path, str | os.PathLike) and beside(path).exists()

@@ -1,0 +1,263 @@
+"""Record batches in, record batches out, for as long as they come: per-person state by id."""
+
+import secrets
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pglp_fast._util import validate as check
+from pglp_fast._util.arrays import starts_of
+from pglp_fast._util.packages import Later
+from pglp_fast.adversary.priors import make_priors
+from pglp_fast.errors import InvalidParameter, InvalidTable
+from pglp_fast.io.arrow import frame_batches
+from pglp_fast.io.batch import to_tracks
+from pglp_fast.io.columns import match
+from pglp_fast.io.parse import parse
+from pglp_fast.io.table_batches import Fixes
+from pglp_fast.mechanisms.randomness import make_key
+from pglp_fast.traces.engine import Trace, Users, first_state
+from pglp_fast.traces.layout import checked_cycle
+from pglp_fast.traces.proof import Proof
+from pglp_fast.traces.state_rows import join_users, take_users
+
+from .account import Account, Certificate
+from .person_store import Known, PersonStore
+from .persons import Numbers
+from .plan import Plan
+from .release import Alone, Release, check_places, place, refuse_over_budget
+from .released import BUDGET, EXPOSED, LATE, MISSING, REPEAT, STEP, SURROGATE, Added, Outcome
+from .sink import Layout, Shape, released_schema
+from .source import Batch, batch_of, reading_of
+from .steps import lay_out, step_numbers
+from .warm import compile_once
+
+pa = Later("pyarrow")
+_BLOCK = 4096  # persons that go through their steps together
+
+
+def release_batches(
+    batches: Iterable[Any], plan: Plan, *, resident: int = 1 << 16
+) -> "ReleasedBatches":
+    """Release record batches as they come, with users in any order.
+
+    Parameters
+    ----------
+    batches : iterable of pyarrow.RecordBatch
+        All of one schema; such as a ``RecordBatchReader``. The rows of a person come in the order
+        of time from batch to batch; within a batch, in any order.
+    plan : Plan
+    resident : int
+        Persons (of a plan with a mobility model) whose state stays in memory between batches. The
+        others wait on disk, in a temporary folder of yours, and come back exactly.
+
+    Returns
+    -------
+    ReleasedBatches
+        An iterator of record batches with the columns of ``release_table``; all of them together
+        are what ``release_table`` makes of the whole, bit for bit. Its ``outcome`` counts what
+        became of the rows; at the end it has the certificate.
+
+    Notes
+    -----
+    A row that belongs to a step before the last one of its person comes too late: its noise is
+    gone. It is refused, or with on_error="skip" kept unreleased, with status "late". A further row
+    of the last step repeats its release. Without a mobility model, what is kept of a person is its
+    label and a count.
+    """
+    return ReleasedBatches(batches, plan, resident)
+
+
+class ReleasedBatches(Iterator[Any]):
+    """Record batches with released places; see ``release_batches``.
+
+    Attributes
+    ----------
+    outcome : Outcome
+        What became of the rows so far.
+    """
+
+    def __init__(self, batches: Iterable[Any], plan: Plan, resident: int):
+        for name in ("names", "delimiter"):
+            if getattr(plan, name) is not None:
+                raise InvalidParameter(f"{name} is for text files, and these are record batches")
+        check.whole(resident, "resident", 1)
+        self._plan, self.outcome = plan.check(), Outcome()
+        seed = secrets.randbits(256) if plan.seed is None else plan.seed
+        self._moving = None if plan.model is None else _Moving(plan, seed, self.outcome, resident)
+        self._release: Release = self._moving or Alone(plan, seed, self.outcome)
+        self._made = self._batches(iter(batches))
+
+    def __next__(self) -> Any:
+        return next(self._made)
+
+    def _batches(self, batches: Iterator[Any]) -> Iterator[Any]:
+        plan, first, schema, layout = self._plan, 0, None, None
+        try:
+            for given in batches:
+                if not isinstance(given, pa.RecordBatch):
+                    raise InvalidParameter(
+                        f"batches must be of pyarrow.RecordBatch, got {type(given).__name__}: use "
+                        "table.to_batches(), or release_table"
+                    )
+                if layout is None:
+                    schema, layout = given.schema, Layout(_shape(given, plan), plan, "RecordBatch")
+                    out = released_schema(schema, layout, {**plan.facts, "plan": plan.digest})
+                elif not given.schema.equals(schema):
+                    raise InvalidTable(
+                        f"a batch from row {first} on has another schema than the first: make them "
+                        "alike"
+                    )
+                added = self._of(given, first)
+                self.outcome.add(added)
+                first += len(given)
+                columns = [*layout.old(given, added.status), *layout.added(added)]
+                yield pa.RecordBatch.from_arrays(columns, schema=out)
+            check_places(self.outcome, plan)
+            if self._moving is not None:
+                self._moving.finish()
+        finally:
+            if self._moving is not None:
+                self._moving.store.close()
+
+    def _of(self, given: Any, first: int) -> Added:
+        """What is added to a batch whose first row has this number."""
+        reading = reading_of(self._plan)
+        for raw in frame_batches(given, self._plan.columns, max(1, len(given))):
+            read = parse(raw._replace(first=first), "RecordBatch", reading)
+            fixes = Fixes(to_tracks(read, reading), read.at)
+            return self._release(batch_of(fixes, raw._replace(first=first), "RecordBatch", 0))
+        none = np.empty(0, np.uint8)  # no rows
+        return Added(np.empty(0, np.int32), none, None if self._moving is None else none)
+
+
+class _Table:
+    """Columns of a batch, and those that have a role."""
+
+    def __init__(self, columns: list[str], at: dict[str, int]):
+        self.columns, self.at = columns, at
+
+
+def _shape(given: Any, plan: Plan) -> Shape:
+    names = list(given.schema.names)
+    return _Table(names, match(names, plan.columns, "RecordBatch", geometry=True))
+
+
+class _Moving:
+    """Rows as steps of their persons' traces, batch by batch."""
+
+    def __init__(self, plan: Plan, seed: int, outcome: Outcome, resident: int):
+        model = plan.model
+        assert model is not None
+        self._plan, self._outcome, self._key = plan, outcome, make_key(seed)
+        self._numbers, self._bare = Numbers(seed), plan.graph.degrees() == 0
+        compile_once(plan)  # engines such as Spark start many of these at once
+        self._engine = plan.for_traces(seed).engine
+        self._priors = make_priors(model, None, 1)
+        self._cycle = checked_cycle(model.periods, plan.cycle, None)
+        self._proof = Proof()
+        self.store = PersonStore(first_state(self._priors, len(self._engine.policies)), resident)
+
+    def __call__(self, batch: Batch) -> Added:
+        cells, status = place(batch, self._plan)
+        untimed = batch.at[np.isnat(batch.tracks.time)]
+        status[untimed], cells[untimed] = MISSING, -1
+        flags, ms = np.zeros(batch.rows, np.uint8), np.zeros(batch.rows, np.int64)
+        who, code = np.full(batch.rows, -1), np.zeros(batch.rows, np.int64)
+        who[batch.at], code[batch.at] = self._numbers(batch.tracks.user)
+        ms[batch.at] = batch.tracks.ms
+        there = np.flatnonzero(who >= 0)
+        number, one = np.unique(who[there], return_index=True)
+        known = self.store.take(number, code[there][one])
+        at = np.flatnonzero(cells >= 0)
+        row = np.searchsorted(number, who[at])  # of each fix, its person
+        out = np.full(batch.rows, -1, np.int32)
+        at, row = self._repeated(known, at, row, ms, batch, out, status)
+        steps = lay_out(
+            row, ms[at], self._plan.step_ms, self._plan.allowed, known.state.spending.releases[row]
+        )
+        if steps.over.any():
+            over = at[steps.over]
+            first = int(np.searchsorted(batch.at, over[0]))
+            label = str(batch.tracks.user.values()[first])
+            refuse_over_budget(self._plan, len(over), label)
+        first_rows = at[steps.rows]
+        status[at] = np.where(steps.over, BUDGET, REPEAT)
+        status[first_rows] = STEP
+        known, drawn, marks = self._drawn(known, row[steps.rows], steps.step, cells[first_rows])
+        self.store.put(known)
+        kept = ~steps.over
+        out[at[kept]] = drawn[steps.follows[kept]]
+        flags[first_rows] = marks
+        self._outcome.bare += int(self._bare[cells[first_rows]].sum())
+        return Added(out, status, flags)
+
+    def _repeated(
+        self,
+        known: Known,
+        at: NDArray[np.int64],
+        row: NDArray[np.int64],
+        ms: NDArray[np.int64],
+        batch: Batch,
+        out: NDArray[np.int32],
+        status: NDArray[np.uint8],
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The fixes of new steps. Those of a person's last step repeat it; others are late."""
+        step, last = step_numbers(ms[at], self._plan.step_ms), known.step[row]
+        late, same = at[step < last], at[step == last]
+        if late.size and self._plan.on_error == "raise":
+            raise InvalidTable(
+                f"row {batch.first + int(late[0])} comes too late: its person has released a "
+                "later step already. Sort the batches by time, or keep such rows unreleased with "
+                "on_error='skip'"
+            )
+        status[late], status[same] = LATE, REPEAT
+        out[same] = known.cell[row[step == last]]
+        new = step > last
+        return at[new], row[new]
+
+    def _drawn(
+        self,
+        known: Known,
+        row: NDArray[np.int64],
+        step: NDArray[np.int64],
+        cells: NDArray[np.int32],
+    ) -> tuple[Known, NDArray[np.int32], NDArray[np.uint8]]:
+        """(persons after their events; released cells and flags of the events, by person)."""
+        start = starts_of(np.bincount(row, minlength=len(known.facts)))
+        whole, states = Trace(start, step, cells), [take_users(known.state, row[:0])]
+        drawn, flags = np.full(len(row), -1, np.int32), np.zeros(len(row), np.uint8)
+        for first in range(0, len(known.facts), _BLOCK):
+            block = slice(first, min(first + _BLOCK, len(known.facts)))
+            trace, some = whole.part(block)
+            users = Users(known.number[block], self._key, self._priors.rows, False)
+            before = take_users(known.state, np.arange(block.start, block.stop))
+            choices = self._engine.default_choices(len(trace.cells))
+            done = self._engine.release(users, before, trace, self._cycle, choices)
+            self._proof |= done.proof
+            states.append(done.state)
+            drawn[some] = done.out.released
+            flags[some] = SURROGATE * done.out.surrogate + EXPOSED * done.out.exposed
+        ends = start[1:][np.diff(start) > 0] - 1
+        known = Known(known.facts.copy(), join_users(states))
+        known.step[row[ends]], known.cell[row[ends]] = step[ends], drawn[ends]
+        return known, drawn, flags
+
+    def finish(self) -> None:
+        """Count persons, and prove what was drawn from."""
+        account, all_releases = Account(self._proof), [np.zeros(0, np.int64)]
+        for known in self.store.all():
+            releases = known.state.spending.releases
+            some = releases > 0
+            users = Users(known.number, self._key, self._priors.rows, False)
+            kept = self._engine.ledger(users, known.state).kept_edges()[some]
+            all_releases.append(releases)
+            most = int(releases.max(initial=0)) * self._plan.epsilon
+            account |= Account(Proof(), int(some.sum()), most, int((kept == 0).sum()))
+        releases = np.concatenate(all_releases)
+        self._outcome.persons = len(releases)
+        self._outcome.spend(releases)
+        verdict = self._engine.prove(account.proof)
+        self._outcome.certificate = Certificate.of_account(account, verdict, self._plan.epsilon)

@@ -1,0 +1,107 @@
+"""Tables in memory: pandas, polars, Arrow or GeoDataFrame in, the same kind out."""
+
+import secrets
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pglp_fast._util.packages import Later, need
+from pglp_fast.errors import InvalidParameter
+from pglp_fast.io.arrow import frame_batches
+from pglp_fast.io.batch import to_tracks
+from pglp_fast.io.columns import match
+from pglp_fast.io.parse import parse
+from pglp_fast.io.table_batches import Fixes
+
+from .plan import Plan
+from .release import Alone, AlongTraces, Release, check_places
+from .released import MALFORMED, Added, Outcome
+from .sink import Layout, released_schema
+from .source import BATCH_ROWS, Batch, batch_of, reading_of
+
+pa = Later("pyarrow")
+
+
+class _Shape(NamedTuple):
+    columns: list[str]
+    at: dict[str, int]
+
+
+def release_table(frame: Any, plan: Plan) -> Any:
+    """Release a table in memory by a plan.
+
+    Parameters
+    ----------
+    frame : DataFrame of pandas or polars, GeoDataFrame, Arrow table or record batch
+        One row a fix. Named levels of a pandas index count as columns.
+    plan : Plan
+
+    Returns
+    -------
+    The same kind of table, the same rows in the same order: the columns that the plan keeps, then
+    released_lat, released_lon, released_cell and released_status (and released_exposed, with a
+    mobility model; and released_surrogate where the true places are kept).
+
+    Notes
+    -----
+    Unless the plan has a seed, each call draws with a fresh key, which nobody ever sees: releasing
+    a table twice spends epsilon twice.
+    """
+    for name in ("names", "delimiter"):
+        if getattr(plan, name) is not None:
+            raise InvalidParameter(
+                f"{name} is for text files, and this is a {type(frame).__name__}"
+            )
+    pandas = hasattr(frame, "iloc")
+    if pandas and any(name is not None for name in frame.index.names):
+        frame = frame.reset_index()
+    plan.check()
+    reading, source = reading_of(plan), type(frame).__name__
+    batches = []
+    for raw in frame_batches(frame, plan.columns, BATCH_ROWS):
+        read = parse(raw, source, reading)
+        batches.append(batch_of(Fixes(to_tracks(read, reading), read.at), raw, source, 0))
+    arrow = isinstance(frame, pa.Table | pa.RecordBatch)
+    table = frame if pandas or arrow else pa.table(frame)
+    columns = [str(name) for name in (table.columns if pandas else table.schema.names)]
+    shape = _Shape(columns, match(columns, plan.columns, source, geometry=True))
+    layout = Layout(shape, plan, source)
+    added = _release(batches, plan)
+    if pandas:
+        return _pandas(table, layout, added)
+    schema = released_schema(table.schema, layout, {**plan.facts, "plan": plan.digest})
+    new = [*layout.old(table, added.status), *layout.added(added)]
+    out = type(table).from_arrays(new, schema=schema)
+    polars = source == "DataFrame" and not arrow
+    return need("polars").from_arrow(out) if polars else out
+
+
+def _pandas(frame: Any, layout: Layout, added: Added) -> Any:
+    old, bad = frame.iloc[:, layout.kept], added.status == MALFORMED
+    if bad.any() and not layout.all:
+        old = old.mask(np.repeat(bad[:, None], old.shape[1], axis=1))
+    new = pa.table(dict(zip(layout.names, layout.added(added), strict=True)))
+    return need("pandas").concat([old, new.to_pandas().set_index(old.index)], axis=1)
+
+
+def _release(batches: list[Batch], plan: Plan) -> Added:
+    """What is added to all rows."""
+    seed = secrets.randbits(256) if plan.seed is None else plan.seed
+    outcome = Outcome()
+    release: Release = (
+        Alone(plan, seed, outcome)
+        if plan.model is None
+        else AlongTraces(plan, seed, batches, outcome)
+    )
+    parts = [release(batch) for batch in batches]
+    for part in parts:
+        outcome.add(part)
+    check_places(outcome, plan)
+    flags = None if plan.model is None else _joined([p.flags for p in parts], np.uint8)
+    cells = _joined([p.cells for p in parts], np.int32)
+    return Added(cells, _joined([p.status for p in parts], np.uint8), flags)
+
+
+def _joined(parts: list[Any], kind: type) -> NDArray[Any]:
+    return np.concatenate([np.empty(0, kind), *parts])

@@ -1,0 +1,96 @@
+"""Persons of a job: each has one number, whatever files, batches and neighbours its rows have.
+
+The number keys a person's noise. It is a function of the job's key and the person's label alone: so
+what is released about somebody does not depend on who else is in the table, nor on the order of
+rows or files, and numbers tell nothing to whoever has no key."""
+
+import hashlib
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pglp_fast.errors import InvalidState
+from pglp_fast.io.labels import Coded
+
+_BITS = 60  # of a number
+
+
+class Persons:
+    """Numbers of persons as they are met.
+
+    Attributes
+    ----------
+    labels : list of str
+        By code: persons are coded 0, 1, ... as they first appear.
+    """
+
+    def __init__(self, seed: int):
+        self._key = persons_key(seed)
+        self._code: dict[str, int] = {}
+        self._met: tuple[Any, NDArray[np.int64]] = None, np.empty(0, np.int64)
+
+    @property
+    def labels(self) -> list[str]:
+        return list(self._code)
+
+    def __len__(self) -> int:
+        return len(self._code)
+
+    def codes(self, user: Coded) -> NDArray[np.int64]:
+        """Code of the person of each row; 7 and "7" are one person."""
+        source, known = self._met  # labels of one source keep their codes from batch to batch
+        if source is not user.source:
+            known = np.empty(0, np.int64)
+        fresh = user.labels[len(known) :].tolist()
+        more = [self._code.setdefault(str(label), len(self._code)) for label in fresh]
+        known = np.concatenate([known, np.array(more, np.int64)])
+        self._met = user.source, known
+        return known[user.codes]
+
+    def numbers(self) -> NDArray[np.int64]:
+        """Number of each person, by code."""
+        out = np.array([person_number(self._key, label) for label in self._code], np.int64)
+        distinct, counts = np.unique(out, return_counts=True)
+        if len(distinct) < len(out):
+            one, other = np.flatnonzero(out == distinct[counts.argmax()])[:2].tolist()
+            raise InvalidState(
+                f"persons {self.labels[one]} and {self.labels[other]} got the same number by "
+                "chance: start the job again, with another seed if it has one"
+            )
+        return out
+
+
+def persons_key(seed: int) -> bytes:
+    """What keys the numbers of persons."""
+    return hashlib.sha256(b"pglp_fast persons %d" % seed).digest()
+
+
+def person_number(key: bytes, label: str) -> int:
+    """The number of a person."""
+    digest = hashlib.blake2b(label.encode(), key=key, digest_size=8).digest()
+    return int.from_bytes(digest, "big") >> (64 - _BITS)
+
+
+def person_check(key: bytes, label: str) -> int:
+    """Another number, to tell persons apart who share the first by chance."""
+    digest = hashlib.blake2b(label.encode(), key=key, digest_size=8, person=b"check").digest()
+    return int.from_bytes(digest, "big", signed=True)
+
+
+class Numbers:
+    """Numbers of the persons of rows, each worked out once for a source of labels."""
+
+    def __init__(self, seed: int):
+        self._key, self._source = persons_key(seed), cast(Any, None)
+        self._known = np.empty((0, 2), np.int64)
+
+    def __call__(self, user: Coded) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(number, check) of the person of each row; 7 and "7" are one person."""
+        if user.source is not self._source:
+            self._source, self._known = user.source, np.empty((0, 2), np.int64)
+        fresh = [str(label) for label in user.labels[len(self._known) :].tolist()]
+        more = [(person_number(self._key, x), person_check(self._key, x)) for x in fresh]
+        self._known = np.concatenate([self._known, np.array(more, np.int64).reshape(-1, 2)])
+        number, check = self._known[user.codes].T
+        return number, check

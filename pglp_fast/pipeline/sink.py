@@ -1,0 +1,217 @@
+"""Where released rows go: the columns that are kept, then the new ones."""
+
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pglp_fast._util.packages import Later
+from pglp_fast._util.storage import SECRET, replacing
+from pglp_fast.errors import InvalidParameter
+
+from .plan import Plan
+from .released import EXPOSED, MALFORMED, STATUSES, STEP, SURROGATE, Added
+from .source import FileSource
+from .text_rows import join_rows
+
+pa, pc, parquet = Later("pyarrow"), Later("pyarrow.compute"), Later("pyarrow.parquet")
+
+
+class Shape(Protocol):
+    """What a layout needs to know of a table: its columns, and those that have a role."""
+
+    @property
+    def columns(self) -> list[str]: ...
+
+    @property
+    def at(self) -> dict[str, int]: ...
+
+
+class Layout:
+    """Which columns of a table stay, and what is added.
+
+    Attributes
+    ----------
+    kept, left : numbers of the columns that stay, and names of the others
+    truth : whether the true places stay
+    names : of the new columns
+    """
+
+    def __init__(self, table: Shape, plan: Plan, source: str):
+        self.grid, columns, at = plan.map, list(table.columns), table.at
+        if plan.keep == "all":
+            wanted = set(range(len(columns)))
+        elif plan.keep is None:
+            wanted = {at[role] for role in ("user", "time", "clock") if role in at}
+        else:
+            strange = [name for name in plan.keep if name not in columns]
+            if strange:
+                raise InvalidParameter(
+                    f"{source} has no column {strange[0]!r} to keep, among "
+                    f"{', '.join(map(repr, columns))}"
+                )
+            wanted = {k for k, name in enumerate(columns) if name in plan.keep}
+        self.all = plan.keep == "all"
+        self.kept = sorted(wanted)
+        self.left = [name for k, name in enumerate(columns) if k not in wanted]
+        place = [at[role] for role in ("lat", "lon", "geometry") if role in at]
+        self.truth = wanted.issuperset(place)
+        # exposed follows from what the adversary knows; surrogate from where somebody truly was: it
+        # is written only beside the true places
+        flags = () if plan.model is None else ("surrogate", "exposed")[not self.truth :]
+        self._bits = [{"surrogate": SURROGATE, "exposed": EXPOSED}[flag] for flag in flags]
+        self.names = [plan.prefix + n for n in ("lat", "lon", "cell", "status", *flags)]
+        self._status = pa.array(STATUSES)
+        self._places = {-1: ["", "", ""]}  # of cells, as text
+        bad = next((c for c in plan.prefix if c in '"\r\n\0' or c == self._sign(table)), None)
+        if bad is not None:
+            raise InvalidParameter(
+                f"prefix {plan.prefix!r} has {bad!r} in it, which a name in the header line "
+                "cannot have"
+            )
+        taken = [name for name in self.names if name in columns]
+        if taken:
+            raise InvalidParameter(
+                f"{source} has a column {taken[0]!r} already: choose another start of the new "
+                "names with prefix"
+            )
+
+    @staticmethod
+    def _sign(table: Shape) -> str:
+        return getattr(table, "delimiter", "")
+
+    def fields(self) -> list[Any]:
+        """Names and types of the new columns."""
+        status = pa.dictionary(pa.int8(), pa.string())
+        kinds = [pa.float64(), pa.float64(), pa.int32(), status, pa.bool_(), pa.bool_()]
+        return [pa.field(name, kind) for name, kind in zip(self.names, kinds)]
+
+    def added(self, added: Added) -> list[Any]:
+        """The new columns."""
+        none = added.cells < 0
+        distinct, which = np.unique(np.where(none, 0, added.cells), return_inverse=True)
+        place = self.grid.latlon(distinct).T[:, which.reshape(-1)]
+        new = [pa.array(axis, mask=none) for axis in place]
+        new.append(pa.array(added.cells, mask=none))
+        status = pa.array(added.status.astype(np.int8))
+        new.append(pa.DictionaryArray.from_arrays(status, self._status))
+        if added.flags is not None:
+            silent = none | (added.status != STEP)
+            new += [pa.array((added.flags & bit) > 0, mask=silent) for bit in self._bits]
+        return new
+
+    def old(self, raw: Any, status: NDArray[np.uint8]) -> list[Any]:
+        """The columns that stay. Of rows that cannot be read nothing does, unless everything
+        does: such a row may hold a place anywhere."""
+        columns = [raw.column(k) for k in self.kept]
+        bad = status == MALFORMED
+        if self.all or not bad.any():
+            return columns
+        mask = pa.array(bad)
+        return [pc.if_else(mask, pa.scalar(None, c.type), c) for c in columns]
+
+    def tails(self, added: Added, delimiter: str) -> Any:
+        """The new columns as text, all in one: a dictionary of few, for many rows."""
+        flags = np.zeros(len(added.cells), np.uint8) if added.flags is None else added.flags
+        key = ((added.cells.astype(np.int64) + 1) * 16 + added.status) * 4 + flags
+        distinct, which = np.unique(key, return_inverse=True)
+        texts = [self._tail(k, delimiter) for k in distinct.tolist()]
+        return pa.array(texts, pa.large_string()).take(pa.array(which.reshape(-1)))
+
+    def _tail(self, key: int, delimiter: str) -> str:
+        cell, status, flags = key // 64 - 1, key // 4 % 16, key % 4
+        if cell not in self._places:
+            lat, lon = self.grid.latlon(cell).tolist()
+            self._places[cell] = [f"{lat:.6f}", f"{lon:.6f}", str(cell)]
+        told = cell >= 0 and status == STEP
+        flagged = [str(bool(flags & bit)).lower() if told else "" for bit in self._bits]
+        return delimiter.join([*self._places[cell], STATUSES[status], *flagged])
+
+
+class TextSink:
+    """A text file in the form of its source."""
+
+    def __init__(self, path: Path, target: Path, source: Any, layout: Layout):
+        if target.name.lower().endswith((".parquet", ".pq")):
+            raise InvalidParameter(
+                f"{source.path} is a text file, and so is what is released: name it .csv, not "
+                f"{target.name}"
+            )
+        self._delimiter, self._ending, self._layout = source.delimiter, source.ending, layout
+        self._plain = open(path, "wb")  # noqa: SIM115 - closed by close()
+        zipped = target.name.lower().endswith(".gz")
+        # no time of writing in it: the same bytes tomorrow
+        self._file: Any = (
+            gzip.GzipFile("", "wb", 6, self._plain, mtime=0) if zipped else self._plain
+        )
+        if source.header:
+            names = [source.columns[k] for k in layout.kept] + layout.names
+            columns = [pa.array([name], pa.string()) for name in names]
+            self._file.write(join_rows(columns, self._delimiter, self._ending))
+
+    def write(self, rows: Any, added: Added) -> None:
+        """Rows of a batch, with what was added."""
+        old = [c.fill_null("") for c in self._layout.old(rows, added.status)]
+        tails = self._layout.tails(added, self._delimiter)
+        self._file.write(join_rows(old, self._delimiter, self._ending, tails))
+
+    def close(self) -> None:
+        if self._file is not self._plain:
+            self._file.close()
+        self._plain.close()
+
+
+class ParquetSink:
+    """A Parquet file: columns with their types, and how they were released in the metadata."""
+
+    def __init__(
+        self, path: Path, target: Path, source: Any, layout: Layout, facts: dict[str, Any]
+    ):
+        if re.search(r"\.(csv|tsv|txt|gz|geojson|gpkg|fgb)$", target.name.lower()):
+            what = (
+                "is Parquet, and so is what is released"
+                if source.kind == "parquet"
+                else ("is released as Parquet")
+            )
+            raise InvalidParameter(f"{source.path} {what}: name it .parquet, not {target.name}")
+        self._layout = layout
+        self._schema = released_schema(source.schema, layout, facts)
+        self._writer = parquet.ParquetWriter(path, self._schema)
+
+    def write(self, rows: Any, added: Added) -> None:
+        """Rows of a batch, with what was added."""
+        columns = [*self._layout.old(rows, added.status), *self._layout.added(added)]
+        self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+@contextmanager
+def writing(
+    written: Path, target: Path, source: FileSource, layout: Layout, facts: dict[str, Any]
+) -> Iterator[TextSink | ParquetSink]:
+    """An output for a file; it is at ``written`` when it is whole, and will be at ``target``."""
+    with replacing(written, SECRET) as part:
+        sink = (
+            TextSink(part, target, source, layout)
+            if source.kind == "text"
+            else ParquetSink(part, target, source, layout, facts)
+        )
+        with closing(sink):
+            yield sink
+
+
+def released_schema(schema: Any, layout: Layout, facts: dict[str, Any]) -> Any:
+    """Of a table with its new columns; what libraries noted about the old ones goes, for it may
+    tell of columns that were left out (GeoParquet: the box of the true places)."""
+    noted = dict(schema.metadata or {}) if layout.all else {}
+    metadata = {**noted, b"pglp_fast": json.dumps(facts).encode()}
+    kept = [schema.field(k) for k in layout.kept]
+    return pa.schema(kept + layout.fields(), metadata=metadata)

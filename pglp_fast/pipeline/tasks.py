@@ -1,0 +1,357 @@
+"""A release of persons who move, in three rounds of tasks that run anywhere.
+
+1. ``scatter``: rows of a piece of the source become fixes, laid out by part; a part has the persons
+   whose number leaves its remainder.
+2. ``release``: the persons of a part are released, and each row gets its answer.
+3. ``write``: an output, with the answers of all parts.
+
+Tasks share the work folder and nothing else. Each writes its files whole, and a file that is there
+is not made again. What they make is a function of the key, the plan and the source: it does not
+depend on who ran which task how often. The plan is in the folder too: each process reads it once.
+"""
+
+import json
+import os
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pglp_fast._util.storage import SECRET, read_arrays, replacing, write_arrays
+from pglp_fast.adversary.events import Events
+from pglp_fast.errors import InvalidState, InvalidTable
+
+from . import release
+from .account import Account
+from .fingerprint import Fingerprint
+from .persons import Numbers
+from .plan import Plan
+from .released import BUDGET, MISSING, REPEAT, STEP, Added, Outcome
+from .sink import Layout, writing
+from .source import FileSource
+from .spill import read_spill, spill_facts, write_spill
+from .steps import Steps, lay_out
+from .warm import compile_once
+
+CHUNK_ROWS = 1 << 20  # of a file of fixes on their way
+_KIND = "pglp_fast release rows"
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Context:
+    """What all tasks of a job know.
+
+    Attributes
+    ----------
+    plan, seed : what decides the release
+    paths : files of the source
+    digest : of the job
+    parts : of the persons
+    batch_rows : rows read at a time
+    remember : whether to hash fixes, to compare with those of the model
+    pooled : whether tasks run in processes that may all have to compile
+    """
+
+    plan: Plan
+    seed: int
+    paths: list[Path]
+    digest: str
+    parts: int
+    batch_rows: int
+    remember: bool
+    pooled: bool
+
+    def source(self, file: int) -> FileSource:
+        return FileSource(self.paths[file], self.plan, self.batch_rows)
+
+    def name(self, kind: str, *numbers: int) -> str:
+        """Of a file in the folder: of this number of parts, and of this size of batches."""
+        return "-".join(map(str, (kind, *numbers, "of", self.parts, "by", self.batch_rows)))
+
+
+def put_context(folder: Path, context: Context) -> None:
+    """Leave the plan where tasks find it, for its owner only: the key is in it."""
+    with replacing(folder / "plan", SECRET) as part:
+        part.write_bytes(pickle.dumps(context))
+
+
+@lru_cache(maxsize=1)
+def context_of(folder: Path, digest: str) -> Context:
+    """Read once in a process; ``digest``: of the job."""
+    found = pickle.loads((folder / "plan").read_bytes())
+    if not isinstance(found, Context) or found.digest != digest:
+        raise InvalidState(f"{folder} is of another job: start it again")
+    return found
+
+
+class Chunk(NamedTuple):
+    """Fixes of some rows: number ``part`` of what piece ``piece`` of the source left, and
+    ``number`` of all."""
+
+    piece: int
+    part: int
+    rows: int
+    number: int
+
+
+# -- 1
+
+
+def scatter(
+    folder: Path,
+    digest: str,
+    piece: int,
+    file: int,
+    groups: range | None,
+    advance: Callable[[int], None] = lambda n: None,
+) -> dict[str, Any]:
+    """Fixes of a piece of a file, by part; what there is to say of its rows."""
+    context = context_of(folder, digest)
+    mark = folder / (context.name("piece", piece) + ".json")
+    known = _told(mark, context, folder)
+    if known is not None:
+        return known
+    outcome, fixes, numbers = Outcome(), Fingerprint(), Numbers(context.seed)
+    chunks, held, malformed = list[int](), list[_Rows](), list[list[str]]()
+
+    def flush() -> None:
+        _write_chunk(context, folder, (piece, len(chunks)), held)
+        chunks.append(sum(len(rows.status) for rows in held))
+        held.clear()
+
+    for batch in context.source(file).batches(0, advance, groups):
+        cells, status = release.place(batch, context.plan)
+        untimed = batch.at[np.isnat(batch.tracks.time)]
+        status[untimed], cells[untimed] = MISSING, -1
+        outcome.add(Added(cells, status, None))
+        malformed += [[str(m), f"{m.source}, {m.unit} {m.number}"] for m in batch.malformed]
+        if context.remember:
+            fixes.add(batch.tracks)
+        who, check = numbers(batch.tracks.user)
+        held.append(_Rows(status, batch.at, who, check, batch.tracks.ms, cells[batch.at]))
+        if sum(len(rows.status) for rows in held) >= CHUNK_ROWS:
+            flush()
+    flush()
+    said = {
+        "job": digest, "chunks": chunks, "statuses": outcome.statuses.tolist(),
+        "malformed": malformed[:5], "fixes": [int(v) for v in fixes.numbers],
+    }  # fmt: skip
+    with replacing(mark, SECRET) as part:
+        part.write_text(json.dumps(said))
+    return said
+
+
+def _told(mark: Path, context: Context, folder: Path) -> dict[str, Any] | None:
+    """What a piece that was done before said; None where anything of it is not there."""
+    try:
+        said = json.loads(mark.read_text())
+        piece = int(mark.name.split("-")[1])
+        if said["job"] != context.digest:
+            return None
+        for k, rows in enumerate(said["chunks"]):
+            _status_of(context, folder, Chunk(piece, k, rows, -1))
+            name = context.name("rows", piece, k)
+            if spill_facts(folder / name, name=name, job=context.digest) is None:
+                return None
+    except (OSError, ValueError, LookupError, TypeError, InvalidState):
+        return None
+    return dict(said)
+
+
+def _status_of(context: Context, folder: Path, chunk: Chunk) -> NDArray[np.uint8]:
+    arrays, facts = read_arrays(folder / context.name("status", chunk.piece, chunk.part), _KIND)
+    status = arrays["status"]
+    if facts.get("job") != context.digest or status.shape != (chunk.rows,):
+        raise InvalidState("of another job")
+    return status.astype(np.uint8)
+
+
+class _Rows(NamedTuple):
+    """Rows of a batch: the status of all; of those ``at``, which could be read, the person's number
+    and check, the time and the cell."""
+
+    status: NDArray[np.uint8]
+    at: Ints
+    person: Ints
+    check: Ints
+    ms: Ints
+    cell: NDArray[np.int32]
+
+
+def _write_chunk(context: Context, folder: Path, at: tuple[int, int], held: list[_Rows]) -> None:
+    """Of each fix its person, time, cell and row. Each person is also listed once, with its check
+    for a time and no cell: two persons must not share a number."""
+    none = np.empty(0, np.int64)
+    empty = _Rows(none.astype(np.uint8), none, none, none, none, none.astype(np.int32))
+    status, _, person, check, ms, cell = map(np.concatenate, zip(empty, *held, strict=True))
+    first = np.cumsum([0, *(len(rows.status) for rows in held)])
+    row = np.concatenate([none, *(rows.at + k for rows, k in zip(held, first))]).astype(np.int32)
+    who, one = np.unique(person, return_index=True)
+    blank, on = np.full(len(who), -1, np.int32), cell >= 0
+    columns = [
+        np.concatenate(pair)
+        for pair in ((person[on], who), (ms[on], check[one]), (cell[on], blank), (row[on], blank))
+    ]
+    part_of = columns[0] % context.parts
+    order = np.argsort(part_of, kind="stable")
+    ends = np.searchsorted(part_of[order], np.arange(context.parts + 1)).tolist()
+    batches = [[c[order[a:b]] for c in columns] for a, b in pairwise(ends)]
+    facts = {"job": context.digest}
+    write_arrays(folder / context.name("status", *at), _KIND, {"status": status}, facts)
+    name = context.name("rows", *at)
+    write_spill(folder / name, batches, facts | {"name": name})
+
+
+# -- 2
+
+
+class _Fixes(NamedTuple):
+    """Of a part, in the order of the source."""
+
+    person: Ints
+    ms: Ints
+    cell: NDArray[np.int32]
+    row: NDArray[np.int32]
+    chunk: Ints
+    persons: int
+
+
+def _fixes(context: Context, folder: Path, part: int, chunks: list[Chunk]) -> _Fixes:
+    found = [
+        read_spill(folder / context.name("rows", chunk.piece, chunk.part), part) for chunk in chunks
+    ]
+    person, value, cell, row = (np.concatenate(c) for c in zip(*found, strict=True))
+    chunk = np.repeat(np.arange(len(found)), [len(columns[0]) for columns in found])
+    lists = cell < 0
+    pairs = np.unique(np.stack([person[lists], value[lists]]), axis=1)
+    if len(np.unique(pairs[0])) < pairs.shape[1]:
+        raise InvalidState(
+            "two persons got the same number by chance: start the job again, with another seed if "
+            "it has one"
+        )
+    on = ~lists
+    return _Fixes(person[on], value[on], cell[on], row[on], chunk[on], pairs.shape[1])
+
+
+def _laid_out(context: Context, fixes: _Fixes) -> Steps:
+    return lay_out(fixes.person, fixes.ms, context.plan.step_ms, context.plan.allowed)
+
+
+def count_over(folder: Path, digest: str, part: int, chunks: list[Chunk]) -> tuple[int, int, int]:
+    """(rows beyond the budget, chunk and row of the first of them) of a part."""
+    context = context_of(folder, digest)
+    fixes = _fixes(context, folder, part, chunks)
+    over = np.flatnonzero(_laid_out(context, fixes).over)
+    first = (int(fixes.chunk[over[0]]), int(fixes.row[over[0]])) if over.size else (-1, -1)
+    return len(over), *first
+
+
+def release_persons(folder: Path, digest: str, part: int, chunks: list[Chunk]) -> dict[str, Any]:
+    """Release the persons of a part; what there is to say of it."""
+    context = context_of(folder, digest)
+    plan, name = context.plan, context.name("part", part)
+    known = spill_facts(folder / name, name=name, job=digest)
+    if known is not None:
+        return known
+    fixes = _fixes(context, folder, part, chunks)
+    steps = _laid_out(context, fixes)
+    first, kept = steps.rows, ~steps.over
+    n = len(fixes.person)
+    cells, flags = np.full(n, -1, np.int32), np.zeros(n, np.uint8)
+    status = np.where(steps.over, BUDGET, REPEAT).astype(np.uint8)
+    status[first] = STEP
+    account = Account()
+    if first.size:
+        if context.pooled:
+            compile_once(plan)
+        events = Events(fixes.person[first], steps.step, fixes.cell[first])
+        drawn = release.release_part(plan, context.seed, events)
+        cells[kept] = drawn.cells[steps.follows[kept]]
+        flags[first], account = drawn.flags, drawn.account
+    outcome = Outcome()
+    outcome.add(Added(cells, status, flags))
+    counts = np.unique(fixes.person[first], return_counts=True)[1]
+    said = {
+        "name": name, "job": digest, "account": account.to_dict(), "persons": fixes.persons,
+        "by_releases": np.bincount(counts).tolist(), "rows": n,
+        "bare": int((plan.graph.degrees() == 0)[fixes.cell[first]].sum()),
+        "statuses": outcome.statuses.tolist(), "surrogates": outcome.surrogates,
+        "exposed": outcome.exposed,
+    }  # fmt: skip
+    ends = np.searchsorted(fixes.chunk, np.arange(len(chunks) + 1)).tolist()
+    columns = (fixes.row, cells, status, flags)
+    batches = [[c[a:b] for c in columns] for a, b in pairwise(ends)]
+    write_spill(folder / name, batches, said)
+    return said
+
+
+# -- 3
+
+
+def write(
+    folder: Path,
+    digest: str,
+    file: int,
+    names: tuple[Path, Path],
+    facts: dict[str, Any],
+    chunks: list[Chunk],
+    advance: Callable[[int], None] = lambda n: None,
+) -> None:
+    """An output, unless it is there; ``names``: where it is written, and where it will be."""
+    context = context_of(folder, digest)
+    if names[0].exists():
+        return
+    source = context.source(file)
+    layout = Layout(source, context.plan, os.fspath(source.path))
+    rows, added = 0, _answers(context, folder, chunks)
+    with writing(*names, source, layout, facts) as sink:
+        for raw in source.raw(advance):
+            some = slice(rows, rows + len(raw.rows))
+            part = Added(*(getattr(added, c)[some] for c in ("cells", "status", "flags")))
+            if len(part.status) != len(raw.rows):
+                raise InvalidTable(f"{source.path} changed while it was read: start again")
+            sink.write(raw.rows, part)
+            rows = some.stop
+
+
+def _answers(context: Context, folder: Path, chunks: list[Chunk]) -> Added:
+    """What was released for all rows of some chunks."""
+    whole = []
+    for chunk in chunks:
+        status = _status_of(context, folder, chunk)
+        cells, flags = np.full(len(status), -1, np.int32), np.zeros(len(status), np.uint8)
+        for part in range(context.parts):
+            found = read_spill(folder / context.name("part", part), chunk.number)
+            row, cell, state, flag = found
+            cells[row], status[row], flags[row] = cell, state, flag
+        whole.append((cells, status, flags))
+    return Added(*(np.concatenate(c) for c in zip(*whole, strict=True)))
+
+
+def label_at(context: Context, piece: tuple[int, range | None], row: int) -> str:
+    """The person of a row of a piece."""
+    (file, groups), first = piece, 0
+    for batch in context.source(file).batches(0, lambda n: None, groups):
+        if first + batch.rows > row:
+            at = int(np.searchsorted(batch.at, row - first))
+            return str(batch.tracks.user.values()[at])
+        first += batch.rows
+    raise InvalidTable(f"{context.paths[file]} changed while it was read: start again")
+
+
+def settled(plan: Plan) -> Plan:
+    """The plan with absolute paths, for processes that run elsewhere."""
+    given: dict[str, Any] = {}
+    for name in ("mobility", "labels"):
+        path = getattr(plan, name)
+        given |= {name: Path(path).absolute()} if isinstance(path, str | Path) else {}
+    if isinstance(plan.policy, str) and plan.policy.startswith("edges:"):
+        given["policy"] = f"edges:{Path(plan.policy.partition(':')[2]).absolute()}"
+    return replace(plan, **given) if given else plan

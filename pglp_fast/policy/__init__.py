@@ -1,0 +1,1 @@
+"""What is protected: policy graphs, domains, sensitivity hulls, exposure and repair."""

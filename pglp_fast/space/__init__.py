@@ -1,0 +1,1 @@
+"""Where: grids, points, projections, and a made-up city."""

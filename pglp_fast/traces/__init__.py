@@ -1,0 +1,1 @@
+"""Moving users: releasers, streams, ledgers."""

@@ -1,0 +1,203 @@
+"""What releases have cost (the paper's section "Privacy Composition", spec section 8)."""
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pglp_fast._kernels.base.rows import Rows
+from pglp_fast._kernels.trace.records import NOT_STARTED, LedgerRows
+from pglp_fast._util import validate as check
+from pglp_fast._util.arrays import ranges_of, starts_of
+from pglp_fast.errors import InvalidParameter
+from pglp_fast.policy.domain import Domain
+from pglp_fast.policy.graph import PolicyGraph
+from pglp_fast.space.locations import Locations
+
+from .policies import PolicySet
+from .spending import Spending
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """Each person's sum of epsilon, and the edges that every release so far kept.
+
+    Releases that satisfy (eps_t, G_t) compose to (sum of eps_t, intersection of the G_t). An edge
+    that all policies of a person have survives while both its ends are in every domain. Any other
+    survives while each step's repair adds it, or its policy has it. So a person's ledger is a set
+    of policies, a set of locations and a few edges, and no graph is made until asked for.
+
+    Persons are known by their numbers (``ids``); ``u`` below counts them from 0.
+
+    Attributes
+    ----------
+    ids : int64 array
+        Numbers of the persons.
+    policies : PolicySet
+        Policies that were released under.
+    spending : Spending
+        Sums of epsilon.
+    rows : LedgerRows
+        Locations in every domain, or the number of a shared set of locations; edges that were
+        repaired once and kept throughout; which policies were used.
+    shared : Rows
+        Sets of locations that persons share, such as the supports of priors.
+    unsettled : int64 array, optional
+        How many releases were begun of which nothing more is known: no edge counts as kept by
+        them.
+    """
+
+    ids: NDArray[np.int64]
+    policies: PolicySet
+    spending: Spending
+    rows: LedgerRows
+    shared: Rows
+    unsettled: NDArray[np.int64] | None = None
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def releases(self) -> NDArray[np.int64]:
+        """How many releases each person made."""
+        return self.spending.releases
+
+    def _user(self, u: int) -> int:
+        return check.whole(u, "u", 0, len(self) - 1)
+
+    def index(self, person: int) -> int:
+        """u of the person with this number."""
+        at = np.flatnonzero(self.ids == person)
+        if not at.size:
+            check.whole(person, "person", 0)
+            raise InvalidParameter(f"the ledger has nobody with the number {person}")
+        return int(at[0])
+
+    def epsilon(self, u: int) -> float:
+        """Sum of epsilon spent by person u."""
+        return float(self.spending.total[self._user(u)])
+
+    def epsilons(self) -> NDArray[np.float64]:
+        """Sum of epsilon spent by every person."""
+        return self.spending.total
+
+    def _lost(self) -> NDArray[np.bool_]:
+        """Of whom nothing is known to be kept."""
+        if self.unsettled is None:
+            return np.zeros(len(self), bool)
+        return self.unsettled > 0
+
+    def kept_edges(self) -> NDArray[np.int64]:
+        """How many edges every release of each person kept."""
+        own = self.rows
+        out: NDArray[np.int64] = np.diff(own.edge_start)
+        words, which = np.unique(own.used, axis=0, return_inverse=True)
+        for k, word in enumerate(words):
+            some = np.flatnonzero(which.reshape(-1) == k)
+            out[some] += self._kept_within(self.policies.common(word), some)
+        out[self._lost()] = 0
+        return out
+
+    def _kept_within(self, graph: PolicyGraph, some: NDArray[np.int64]) -> NDArray[np.int64]:
+        """How many edges of a graph lie within what these persons' domains have in common."""
+        kind, start = self.rows.kind[some], self.rows.start
+        lengths = np.diff(start)[some]
+        cells = self.rows.cells[ranges_of(start[some], lengths)]
+        out = edges_within(graph, starts_of(lengths), cells)
+        if (kind >= 0).any():
+            shared = edges_within(graph, self.shared.start, self.shared.cells)
+            out[kind >= 0] = shared[kind[kind >= 0]]
+        return np.where(kind == NOT_STARTED, graph.n_edges, out)
+
+    def graph(self, u: int) -> PolicyGraph:
+        """The edges kept throughout; the whole policy before the first release."""
+        own = self.rows
+        kind = own.kind[self._user(u)]
+        graph, locations = self.policies.common(own.used[u]), self.policies.locations
+        if self._lost()[u]:
+            return graph.constrain(Domain(locations, []))
+        if kind != NOT_STARTED:
+            rows, row = (self.shared, kind) if kind >= 0 else (own, u)
+            graph = graph.constrain(
+                Domain(locations, rows.cells[rows.start[row] : rows.start[row + 1]])
+            )
+        edges = own.edges[own.edge_start[u] : own.edge_start[u + 1]]
+        return graph.with_edges(edges) if len(edges) else graph
+
+    # -- with others
+
+    def merge(self, *others: Any) -> "Ledger":
+        """This ledger and further releases about the same persons: ``pf.compose`` of all."""
+        from .composition import compose
+
+        return compose(self, *others)
+
+    def select(self, ids: NDArray[np.int64]) -> "Ledger":
+        """The ledger of the persons with these numbers, in this order; nothing was spent by those
+        that it does not have."""
+        order = np.argsort(self.ids, kind="stable")
+        at = np.zeros(len(ids), np.int64)
+        if len(self):
+            at = order[np.minimum(np.searchsorted(self.ids, ids, sorter=order), len(self) - 1)]
+        known = self.ids[at] == ids if len(self) else np.zeros(len(ids), bool)
+        at = np.where(known, at, -1)
+        rows = self.rows
+        lengths = np.where(known, np.append(np.diff(rows.start), 0)[at], 0)
+        edges = np.where(known, np.append(np.diff(rows.edge_start), 0)[at], 0)
+        used = np.concatenate([rows.used, np.zeros((1, rows.used.shape[1]), np.uint64)])[at]
+        chosen = LedgerRows(
+            np.where(known, np.append(rows.kind, NOT_STARTED)[at], NOT_STARTED),
+            starts_of(lengths),
+            rows.cells[ranges_of(np.append(rows.start[:-1], 0)[at], lengths)],
+            starts_of(edges),
+            rows.edges[ranges_of(np.append(rows.edge_start[:-1], 0)[at], edges)],
+            used,
+        )
+        lost = self.unsettled
+        if lost is not None:
+            lost = np.where(known, np.append(lost, 0)[at], 0)
+        return Ledger(ids, self.policies, self.spending.select(at), chosen, self.shared, lost)
+
+    # -- keeping
+
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write the ledger to one file, atomically, readable by its owner only."""
+        from .ledger_file import write
+
+        write(self, path)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str], locations: Locations | None = None) -> "Ledger":
+        """Read a ledger. A Grid is read with it, ``Points`` must be given."""
+        from .ledger_file import read
+
+        return read(path, locations)
+
+    def __repr__(self) -> str:
+        return f"Ledger({len(self)} persons, {int(self.releases.sum())} releases)"
+
+
+def edges_within(
+    policy: PolicyGraph, start: NDArray[np.int64], cells: NDArray[np.int32]
+) -> NDArray[np.int64]:
+    """How many edges of the policy have both ends in each row of cells, ascending."""
+    n, size = len(start) - 1, policy.locations.size
+    row = np.repeat(np.arange(n), np.diff(start))
+    clique = policy.cliques[cells]
+    inside = clique >= 0
+    groups, count = np.unique(
+        row[inside] * max(policy.n_cliques, 1) + clique[inside], return_counts=True
+    )
+    pairs = count * (count - 1) // 2
+    out = np.bincount(groups // max(policy.n_cliques, 1), weights=pairs, minlength=n)
+    first, last = policy.extra_indptr[cells], policy.extra_indptr[cells + 1]
+    if (last > first).any():
+        others = policy.extra_indices[ranges_of(first, last - first)]
+        here, this = np.repeat(row, last - first), np.repeat(cells, last - first)
+        keys, wanted = row * size + cells, here * size + others
+        at = np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+        met = (keys[at] == wanted) & (others > this)
+        out = out + np.bincount(here[met], minlength=n)
+    return out.astype(np.int64)

@@ -1,0 +1,254 @@
+"""Ledgers in files, and a budget that several processes share.
+
+A release is written down before any noise is drawn: a process that dies in between has spent what
+it did not release, never the other way round. Until a release is settled no edge counts as kept."""
+
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pglp_fast._kernels.base.rows import Rows
+from pglp_fast._kernels.trace.records import NOT_STARTED, OWN, LedgerRows, words_for
+from pglp_fast._util.storage import alone_with, read_arrays, write_arrays
+from pglp_fast.errors import InvalidState
+from pglp_fast.policy.graph import PolicyGraph
+from pglp_fast.space.grid import Grid
+from pglp_fast.space.locations import Locations, require_same_map
+
+from .composition import compose, no_sets
+from .ledger import Ledger
+from .policies import PolicySet
+from .spending import Limits, Spending, nothing_spent
+
+KIND = "ledger"
+_ROWS = ("kind", "start", "cells", "edge_start", "edges", "used")
+_SPENT = ("releases", "high", "low", "since", "recent_start", "recent_steps", "recent_epsilons")
+_GRAPH = ("cliques", "extra_indptr", "extra_indices")
+Ints = NDArray[np.int64]
+
+
+def pack(ledger: Ledger) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    """(arrays, facts) of a ledger."""
+    locations = ledger.policies.locations
+    arrays: dict[str, NDArray[Any]] = {"ids": ledger.ids, "lattice": locations.lattice}
+    arrays |= dict(zip(_ROWS, ledger.rows, strict=True))
+    arrays |= dict(zip(_SPENT, ledger.spending, strict=True))
+    arrays |= {"shared_start": ledger.shared.start, "shared_cells": ledger.shared.cells}
+    for k, graph in enumerate(ledger.policies.graphs):
+        arrays |= {f"{name}_{k}": getattr(graph, name) for name in _GRAPH}
+    if ledger.unsettled is not None:
+        arrays["unsettled"] = ledger.unsettled
+    p = locations.projection
+    facts: dict[str, Any] = {
+        "names": list(ledger.policies.names),
+        "scale": list(locations.scale),
+        "offset": list(locations.offset_km),
+        "projection": None if p is None else [p.lat0, p.lon0, p.mid_lat],
+    }
+    if isinstance(locations, Grid):
+        facts["grid"] = locations.to_dict()
+    return arrays, facts
+
+
+def unpack(
+    arrays: dict[str, NDArray[Any]], facts: dict[str, Any], name: str, locations: Locations | None
+) -> Ledger:
+    """The ledger of a file, every array checked."""
+    where = _map_of(arrays, facts, name, locations)
+    try:
+        names = tuple(map(str, facts["names"]))
+        graphs = []
+        for k in range(len(names)):
+            cliques, indptr, indices = (arrays[f"{part}_{k}"] for part in _GRAPH)
+            if not _is_graph(where.size, cliques, indptr, indices):
+                raise ValueError("policy")
+            graphs.append(PolicyGraph(where, cliques, indptr, indices))
+        policies = PolicySet(tuple(graphs), names)
+        rows = LedgerRows(*(arrays[field] for field in _ROWS))
+        spending = Spending(*(arrays[field] for field in _SPENT))
+        start, cells = arrays["shared_start"], arrays["shared_cells"]
+        shared = Rows(start, cells, np.zeros(len(cells)))
+        ledger = Ledger(arrays["ids"], policies, spending, rows, shared, arrays.get("unsettled"))
+        sound = _sound(ledger, where.size)
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError):
+        sound = False
+    if not sound:
+        raise InvalidState(
+            f"{name} contradicts itself: it was changed after it was written; restore it from a "
+            "copy"
+        )
+    return ledger
+
+
+def _map_of(
+    arrays: dict[str, NDArray[Any]], facts: dict[str, Any], name: str, locations: Locations | None
+) -> Locations:
+    """The map of a file: the one given, if it is the same, or the Grid that it holds."""
+    if isinstance(facts.get("grid"), dict):
+        grid = Grid.from_dict(facts["grid"])
+        if locations is not None:
+            require_same_map(locations, grid, f"the map and the ledger {name}", InvalidState)
+        return grid if locations is None else locations
+    if locations is None:
+        raise InvalidState(f"{name} does not hold its map: give it, load(path, points)")
+    p = locations.projection
+    same = (
+        facts.get("scale") == list(locations.scale)
+        and facts.get("offset") == list(locations.offset_km)
+        and facts.get("projection") == (None if p is None else [p.lat0, p.lon0, p.mid_lat])
+        and np.array_equal(arrays.get("lattice", np.empty(0)), locations.lattice)
+    )
+    if not same:
+        raise InvalidState(f"{name} is a ledger of another map: give the map it was saved with")
+    return locations
+
+
+def _is_graph(size: int, cliques: Any, indptr: Any, indices: Any) -> bool:
+    labels = np.unique(cliques[cliques >= 0], return_counts=True)
+    return (
+        cliques.dtype == indices.dtype == np.int32
+        and cliques.shape == (size,)
+        and bool((cliques >= -1).all())
+        and np.array_equal(labels[0], np.arange(len(labels[0])))
+        and bool((labels[1] > 1).all())
+        and is_rows(indptr, indices, size, size)
+    )
+
+
+def is_rows(start: Any, cells: Any, n: int, size: int) -> bool:
+    """Whether rows lie end to end and hold locations only, ascending."""
+    whole = (
+        start.dtype == np.int64
+        and cells.dtype == np.int32
+        and start.shape == (n + 1,)
+        and cells.ndim == 1
+        and start[0] == 0
+        and start[-1] == len(cells)
+        and (np.diff(start) >= 0).all()
+        and (cells >= 0).all()
+        and (cells < size).all()
+    )
+    if not whole or not len(cells):
+        return bool(whole)
+    follows = np.ones(len(cells), bool)
+    follows[start[:-1][np.diff(start) > 0]] = False
+    return bool((np.diff(cells, prepend=-1)[follows] > 0).all())
+
+
+def _sound(ledger: Ledger, size: int) -> bool:
+    n, rows, spent = len(ledger.ids), ledger.rows, ledger.spending
+    sets = len(ledger.shared.start) - 1
+    ints = [ledger.ids, rows.kind]
+    if ledger.unsettled is not None:
+        ints.append(ledger.unsettled)
+    edges = rows.edges
+    return (
+        all(a.dtype == np.int64 and a.shape == (n,) for a in ints)
+        and len(np.unique(ledger.ids)) == n
+        and all(bool((a >= 0).all()) for a in ints[:1] + ints[2:])
+        and bool(((rows.kind >= OWN) & (rows.kind < sets)).all())
+        and bool((np.diff(rows.start)[rows.kind != OWN] == 0).all())
+        and is_rows(rows.start, rows.cells, n, size)
+        and is_rows(ledger.shared.start, ledger.shared.cells, sets, size)
+        and edges.dtype == np.int32
+        and edges.shape == (int(rows.edge_start[-1]), 2)
+        and bool((edges >= 0).all() and (edges < size).all())
+        and rows.edge_start.shape == (n + 1,)
+        and bool((np.diff(rows.edge_start) >= 0).all() and rows.edge_start[0] == 0)
+        and rows.used.dtype == np.uint64
+        and rows.used.shape == (n, words_for(len(ledger.policies)))
+        and is_spending(spent, n)
+    )
+
+
+def is_spending(spent: Spending, n: int) -> bool:
+    """Whether sums are numbers, and the latest releases lie in rows by person, ascending."""
+    start, steps = spent.start, spent.steps
+    person = np.repeat(np.arange(n), np.diff(start))
+    return (
+        all(a.dtype == np.int64 and a.shape == (n,) for a in (spent.releases, spent.since))
+        and all(a.dtype == np.float64 and a.shape == (n,) for a in (spent.high, spent.low))
+        and bool(np.isfinite(spent.high + spent.low).all() and (spent.high >= 0).all())
+        and bool((spent.releases >= 0).all() and (spent.since >= 0).all())
+        and start.dtype == steps.dtype == np.int64
+        and start.shape == (n + 1,)
+        and start[0] == 0
+        and start[-1] == len(steps) == len(spent.epsilons)
+        and spent.epsilons.dtype == np.float64
+        and bool((spent.epsilons > 0).all() and (steps >= spent.since[person]).all())
+        and bool((np.diff(steps)[np.diff(person) == 0] >= 0).all())
+    )
+
+
+def write(ledger: Ledger, path: str | os.PathLike[str]) -> None:
+    """Write a ledger to a file, alone with it."""
+    with alone_with(path):
+        write_arrays(path, KIND, *pack(ledger))
+
+
+def read(path: str | os.PathLike[str], locations: Locations | None) -> Ledger:
+    """The ledger of a file."""
+    return unpack(*read_arrays(path, KIND), os.fspath(path), locations)
+
+
+class LedgerFile:
+    """A file in which processes write what they are going to release, before they do.
+
+    Parameters
+    ----------
+    path : str or path
+        Made at the first release.
+    policies : PolicySet
+        Of the releaser.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], policies: PolicySet):
+        self.path, self.policies = Path(path), policies
+
+    def read(self) -> Ledger:
+        """What it holds now; nobody spent anything where there is no file yet."""
+        if self.path.exists():
+            return read(self.path, self.policies.locations)
+        return empty_ledger(np.empty(0, np.int64), self.policies)
+
+    def reserve(
+        self, limits: Limits, ids: Ints, start: Ints, steps: Ints, epsilons: NDArray[np.float64]
+    ) -> None:
+        """Write down events, in rows by person, that are about to be released; refuse them where
+        they would exceed a budget."""
+        with alone_with(self.path):
+            before = self.read()
+            limits.check(ids, before.select(ids).spending, start, steps, epsilons)
+            more = empty_ledger(ids, self.policies)
+            spent = more.spending.after(start, steps, epsilons, limits.window)
+            busy = (np.diff(start) > 0).astype(np.int64)
+            begun = replace(more, spending=spent, unsettled=busy)
+            after = compose(before, begun)
+            after = replace(after, spending=after.spending.remembering(limits.window))
+            write_arrays(self.path, KIND, *pack(after))
+
+    def settle(self, ledger: Ledger, busy: NDArray[np.bool_]) -> None:
+        """Write down which edges were kept by what was reserved, of the persons who released."""
+        with alone_with(self.path):
+            nothing = nothing_spent(len(ledger))
+            done = replace(ledger, spending=nothing, unsettled=-busy.astype(np.int64))
+            after = compose(self.read(), done)
+            assert after.unsettled is not None
+            # below 0 where somebody put an older file back in between
+            after = replace(after, unsettled=np.maximum(after.unsettled, 0))
+            write_arrays(self.path, KIND, *pack(after))
+
+
+def empty_ledger(ids: Ints, policies: PolicySet) -> Ledger:
+    """Of persons who have released nothing."""
+    n = len(ids)
+    nothing = np.zeros(n + 1, np.int64)
+    rows = LedgerRows(
+        np.full(n, NOT_STARTED, np.int64), nothing, np.empty(0, np.int32), nothing,
+        np.empty((0, 2), np.int32), np.zeros((n, words_for(len(policies))), np.uint64),
+    )  # fmt: skip
+    return Ledger(ids, policies, nothing_spent(n), rows, no_sets())

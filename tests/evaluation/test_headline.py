@@ -1,0 +1,66 @@
+"""What a release gives away, in one sentence: true of the policy."""
+
+import pytest
+
+import pglp_fast as pf
+from pglp_fast.evaluation.expected import expected_error
+from pglp_fast.evaluation.headline import headline
+
+GRID = pf.Grid(12, 12, cell_km=(0.5, 0.25))
+
+
+def test_a_policy_of_blocks_gives_the_block_away():
+    text = headline(pf.blocks(GRID, 3), 1.0)
+    assert text.startswith("Whoever sees a release knows in which group of places somebody is")
+    assert "typically 3 x 3 cells, within 1.5 x 0.75 km" in text and "e^1 = 2.72" in text
+    assert "no edge" not in text
+    loose = headline(pf.blocks(GRID, 3), 1.0, calibration="graph")
+    assert "knows in which group" not in loose and "nothing is promised" in loose
+
+
+def test_a_connected_policy_gives_no_group_away():
+    for graph in (pf.complete(GRID), pf.neighbours8(GRID)):
+        assert "group" not in headline(graph, 2.0)
+
+
+def test_places_without_an_edge_are_named():
+    some = pf.PolicyGraph.from_edges(GRID, [[0, 1], [1, 14]])
+    text = headline(some, 0.5)
+    assert "141 of 144 places have no edge: whoever is there is given away exactly" in text
+    assert "typically 3 places within 1.5 x 0.5 km" in text
+    none = pf.PolicyGraph.from_edges(GRID, [])
+    assert headline(none, 0.5) == (
+        "Whoever sees a release knows the exact place: the policy hides nothing."
+    )
+
+
+def test_points_have_extents_in_km():
+    p = pf.Points([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0], [9.0, 9.0]])
+    graph = pf.PolicyGraph.from_edges(p, [[0, 1], [0, 2]])
+    assert "typically 3 places within 1 x 2 km" in headline(graph, 1.0)
+
+
+def test_huge_epsilon_is_written_as_a_power():
+    assert "e^1000 in" in headline(pf.blocks(GRID, 3), 1000.0)
+
+
+def test_refusals():
+    with pytest.raises(pf.InvalidParameter, match="epsilon"):
+        headline(pf.blocks(GRID, 3), 0.0)
+    with pytest.raises(pf.InvalidParameter, match="calibration"):
+        headline(pf.blocks(GRID, 3), 1.0, calibration="none")
+
+
+def test_expected_error_is_exact_where_it_can_be_and_drawn_elsewhere():
+    m = pf.PPIM(pf.blocks(GRID, 3), epsilon=1.0)
+    prior = [3.0] + [1.0] * 143
+    assert expected_error(m, prior=prior) == pf.utility(m, prior=prior).e_eu
+    wide = pf.Grid(50, 50, cell_km=0.5)
+    large = pf.PPIM(pf.complete(wide), epsilon=2.0, sampler="geometric")
+    with pytest.raises(pf.TooLarge):
+        pf.utility(large)
+    drawn = expected_error(large)
+    cells = range(0, 2500, 7)
+    more = [large.release(list(cells), rng=k) for k in range(40)]
+    oracle = sum(wide.distance(list(cells), z).mean() for z in more) / 40
+    assert drawn == pytest.approx(oracle, rel=0.03)  # about four standard errors

@@ -1,0 +1,124 @@
+"""Kernels that only kernels call are translated, and become machine code with their caller."""
+
+import threading
+
+import numba
+import numpy as np
+import pytest
+
+from pglp_fast._kernels.base.jit import kernel
+
+pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+
+
+def make():
+    """(lowest, middle, highest): a chain of calls. The lowest raises, as does NumPy's argmin."""
+
+    @kernel
+    def lowest(values, k):
+        if k < 0:
+            raise ValueError("k is negative")
+        return np.sort(values)[k] + values[np.argmin(values)]
+
+    @kernel
+    def middle(values, k):
+        return 2 * lowest(values, k)
+
+    @kernel
+    def highest(values, k):
+        return middle(values, k) + lowest(values, 0)
+
+    return lowest, middle, highest
+
+
+VALUES = np.array([3.0, 1.0, 2.0])
+
+
+def libraries(dispatcher):
+    return [result.library for result in dispatcher.overloads.values()]
+
+
+def test_only_what_python_calls_becomes_machine_code():
+    """Would catch a Numba whose compiler asks for the address of every function again."""
+    lowest, middle, highest = make()
+    assert highest(VALUES, 2) == 2 * 4 + 2
+    for inner in (lowest, middle):
+        assert inner.overloads
+        assert not any(library._finalized for library in libraries(inner))
+        assert not inner.entry.overloads
+    assert [library._finalized for library in libraries(highest.entry)] == [True]
+    assert not highest.overloads
+
+
+def test_each_of_them_can_be_called_from_python_too():
+    lowest, middle, highest = make()
+    assert highest(VALUES, 2) == 10
+    assert lowest(VALUES, 1) == 3
+    assert middle(VALUES, 1) == 6
+    assert lowest(VALUES.astype(np.int32), 2) == 4  # another signature
+
+
+def test_errors_raised_below_arrive():
+    """Numba keeps what an error needs in an environment; without it the process would crash."""
+    _, middle, highest = make()
+    for called in (middle, highest):
+        with pytest.raises(ValueError, match="k is negative"):
+            called(VALUES, -1)
+        with pytest.raises(ValueError, match="empty"):
+            called(VALUES[:0], 0)
+
+
+def test_kernels_and_other_peoples_functions_share_what_numba_translates():
+    """First here, then there, and the other way round; others may call kernels."""
+    lowest, _, highest = make()
+
+    @numba.njit
+    def before(values):
+        return np.median(values), np.argsort(values)
+
+    @numba.njit
+    def after(values, k):
+        return np.sort(values), np.argmin(values), lowest(values, k)
+
+    assert before(VALUES)[0] == 2
+    assert highest(VALUES, 2) == 10
+    assert after(VALUES, 1)[2] == 3
+    assert before(VALUES.astype(np.int64))[1].tolist() == [1, 2, 0]
+    with pytest.raises(ValueError, match="k is negative"):
+        after(VALUES, -1)
+
+
+def test_threads_that_compile_at_once():
+    made, found = make(), []
+    calls = [threading.Thread(target=lambda k=k: found.append(made[k](VALUES, 2))) for k in (0, 1)]
+    for call in calls:
+        call.start()
+    for call in calls:
+        call.join()
+    assert sorted(found) == [4, 8]
+
+
+def test_what_is_called_on_several_levels_is_linked():
+    """The linker drops what nothing calls yet. Would catch libraries that are linked in the order
+    in which they are met: least is met below ``other`` too, before that calls it."""
+
+    @kernel
+    def least(values):
+        return values.min()
+
+    @kernel
+    def other(values):
+        return least(values) + 1
+
+    @kernel
+    def another(values):
+        return other(values) + least(values)
+
+    for calls in ((least, other, another), (another, other, least), (other, least, another)):
+        first, second, third = calls
+
+        @kernel
+        def entry(values, first=first, second=second, third=third):
+            return first(values) + second(values) + third(values)
+
+        assert entry(VALUES) == 1 + 2 + 3

@@ -1,0 +1,161 @@
+"""``pf.release_table`` and ``pf.release_files``: the same releases for every kind of table."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+import pglp_fast as pf
+from cli_tools import read, the_grid, trips, write_csv
+from table_cases import frame, model, plan
+
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+G = the_grid()
+NEW = ["released_lat", "released_lon", "released_cell", "released_status"]
+
+
+@pytest.fixture(scope="module")
+def moving():
+    return model()
+
+
+@pytest.mark.parametrize("mobility", [False, True])
+@pytest.mark.parametrize("keep", [None, ["venue_id", "user"], "all"])
+def test_pandas_and_arrow_in_the_same_kind_out(moving, mobility, keep):
+    """The oracle for rows is the mechanism by row number; for steps, the file's release."""
+    p = plan(keep=keep, mobility=moving if mobility else None)
+    given = frame()
+    out, table = pf.release_table(given, p), pf.release_table(pa.Table.from_pandas(given), p)
+    flags = [] if not mobility else ["released_exposed"]
+    flags = ["released_surrogate", *flags] if mobility and keep == "all" else flags
+    kept = {None: ["user", "time"], "all": list(given.columns)}.get(
+        None if keep is None else str(keep), ["user", "venue_id"]
+    )
+    assert list(out.columns) == [*kept, *NEW, *flags]
+    pd.testing.assert_index_equal(out.index, given.index)
+    pd.testing.assert_frame_equal(out[kept], given[kept])
+    assert table.column_names[: len(kept)] == kept
+    assert table["released_cell"].to_pylist() == [
+        None if np.isnan(v) else int(v) for v in out["released_cell"]
+    ]
+    assert table["released_status"].to_pylist() == out["released_status"].tolist()
+    assert b"plan" in table.schema.metadata[b"pglp_fast"]
+    cells = G.locate(given["lat"].to_numpy(), given["lon"].to_numpy())
+    assert ((out["released_status"] == "outside") == (cells < 0)).all()
+    if not mobility:
+        m = pf.PPIM(pf.blocks(G, 3), epsilon=1.0)
+        drawn = m.release(np.maximum(cells, 0), users=np.arange(len(cells)), rng=3)
+        inside = cells >= 0
+        assert (out["released_cell"][inside] == drawn[inside]).all()
+
+
+def test_polars_in_polars_out(moving):
+    pl = pytest.importorskip("polars")
+    given = pl.from_pandas(frame())
+    out = pf.release_table(given, plan(mobility=moving))
+    assert isinstance(out, pl.DataFrame)
+    expected = pf.release_table(frame(), plan(mobility=moving))
+    assert out["released_status"].to_list() == expected["released_status"].tolist()
+    assert out.columns == list(expected.columns)
+
+
+def test_geodataframes(moving):
+    geopandas = pytest.importorskip("geopandas")
+    given = frame()
+    points = geopandas.points_from_xy(given["lon"], given["lat"], crs=4326)
+    geo = geopandas.GeoDataFrame(given[["user", "time"]], geometry=points)
+    out, expected = (pf.release_table(f, plan(mobility=moving)) for f in (geo, given))
+    assert "geometry" not in out.columns
+    pd.testing.assert_series_equal(out["released_cell"], expected["released_cell"])
+    kept = pf.release_table(geo, plan(mobility=moving, keep="all"))
+    assert isinstance(kept, geopandas.GeoDataFrame) and "released_surrogate" in kept.columns
+
+
+def test_files_and_frames_agree(tmp_path, moving):
+    given = frame()
+    given.to_parquet(tmp_path / "t.parquet", index=False)
+    p = plan(mobility=moving)
+    said = pf.release_files(tmp_path / "t.parquet", tmp_path / "o.parquet", p, batch_rows=30)
+    out, expected = pd.read_parquet(tmp_path / "o.parquet"), pf.release_table(given, p)
+    for name in ("released_cell", "released_status", "released_exposed"):
+        assert out[name].astype(str).tolist() == expected[name].astype(str).tolist()
+    statuses = expected["released_status"].astype(str).value_counts().to_dict()
+    assert said.rows == 200 and said.by_status == statuses
+    assert said.persons == 6 and said.outputs == [str(tmp_path / "o.parquet")]
+
+
+def test_results_do_not_depend_on_threads(tmp_path):
+    trips(tmp_path / "t.csv", 300, users=40, inside=0.9)
+    model().save(tmp_path / "m.npz")
+    p = plan(mobility=tmp_path / "m.npz")
+    pf.release_files(tmp_path / "t.csv", tmp_path / "a.csv", p, batch_rows=20)
+    with ThreadPoolExecutor(3) as pool:
+        pf.release_files(tmp_path / "t.csv", tmp_path / "b.csv", p, pool, batch_rows=20)
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+
+
+def test_each_call_without_a_seed_is_fresh():
+    a, b = (pf.release_table(frame(), plan(seed=None))["released_cell"] for _ in range(2))
+    assert (a != b).any()
+
+
+def test_named_levels_of_an_index_are_columns():
+    given = frame().set_index(["user", "time"])
+    out = pf.release_table(given, plan())
+    assert list(out.columns) == ["user", "time", *NEW]
+    whole = pf.release_table(frame(), plan())
+    assert out["released_status"].tolist() == whole["released_status"].tolist()
+
+
+def test_rows_that_cannot_be_read(moving):
+    given = frame(20, inside=1.0).astype({"user": object})
+    given.loc[103, "user"] = None
+    with pytest.raises(pf.InvalidTable, match="row 3: no user"):
+        pf.release_table(given, plan())
+    out = pf.release_table(given, plan(on_error="skip", keep=["time", "venue_id"]))
+    assert out["released_status"].tolist()[3] == "malformed"
+    assert out.iloc[3, :2].isna().all() and not out.iloc[4, :2].isna().any()
+
+
+@pytest.mark.parametrize("kind", ["rows", "steps"])
+def test_a_table_off_the_map_is_refused(tmp_path, moving, kind):
+    """Swapped columns, above all. Would catch a job that releases nothing and says nothing."""
+    p = plan(mobility=moving if kind == "steps" else None)
+    swapped = frame().rename(columns={"lat": "lon", "lon": "lat"})
+    with pytest.raises(pf.InvalidTable, match="are latitude and longitude swapped"):
+        pf.release_table(swapped, p)
+    swapped.to_csv(tmp_path / "t.csv", index=False)
+    with pytest.raises(pf.InvalidTable, match="200 of 200 places are off the map"):
+        pf.release_files(tmp_path / "t.csv", tmp_path / "o.csv", p)
+    assert [f.name for f in tmp_path.iterdir()] == ["t.csv"]
+    more = plan(allow_outside=True, mobility=p.mobility)
+    assert set(pf.release_table(swapped, more)["released_status"]) == {"outside"}
+    half = frame(2, inside=1.0)
+    half.iloc[1, 2] = 0.0  # half of them is not more than half
+    assert pf.release_table(half, p)["released_status"].tolist()[1] == "outside"
+
+
+def test_one_person_in_two_kinds_of_files(tmp_path, moving):
+    """7 in a Parquet file is "7" in a text file: one budget, one number."""
+    given = frame(6, inside=1.0).assign(user=7, time=pd.date_range("2020", periods=6, freq="5min"))
+    given[:3].to_parquet(tmp_path / "a.parquet", index=False)
+    given[3:].to_csv(tmp_path / "b.csv", index=False)
+    p = plan(mobility=moving, budget=4, on_error="skip")
+    said = pf.release_files([tmp_path / "a.parquet", tmp_path / "b.csv"], tmp_path / "out", p)
+    assert said.by_status == {"step": 4, "budget": 2} and said.persons == 1
+    whole = pf.release_table(given, p)
+    released = [r["released_cell"] for r in read(tmp_path / "out" / "b.csv")]
+    assert released == [f"{v:.0f}" if v == v else "" for v in whole["released_cell"][3:]]
+
+
+def test_bad_sources_and_sinks(tmp_path):
+    write_csv(tmp_path / "t.csv", {"user": [1], "time": [1], "lat": [35.7], "lon": [139.62]})
+    with pytest.raises(pf.InvalidParameter, match="use release_table"):
+        pf.release_files(frame(), tmp_path / "o.csv", plan())
+    with pytest.raises(pf.InvalidParameter, match="two files are called t"):
+        pf.release_files([tmp_path / "t.csv"] * 2, tmp_path / "out", plan())
+    with pytest.raises(pf.InvalidParameter, match="is the input"):
+        pf.release_files(tmp_path, tmp_path, plan())
+    with pytest.raises(pf.InvalidParameter, match="names is for text files"):
+        pf.release_table(frame(), plan(names=["user"]))

@@ -1,0 +1,105 @@
+"""A fork while another thread works: the child neither waits for ever nor finds things half done.
+
+Each script runs in a process of its own, with an alarm in the child."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from cases import ROOT
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+
+CHILD = """
+import os, signal, sys, threading, time
+import numpy as np
+import pglp_fast as pf
+
+def child_says(call):
+    pid = os.fork()
+    if pid == 0:
+        signal.alarm(100)  # a child that waits is killed
+        try:
+            os._exit(0 if call() else 3)
+        except BaseException as error:
+            print(repr(error), file=sys.stderr, flush=True)
+            os._exit(4)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+"""
+
+TABLES = """
+parent, started, go_on = os.getpid(), threading.Event(), threading.Event()
+
+class Slow(pf.KRR):
+    def log_probabilities(self, component):
+        if os.getpid() == parent:
+            started.set()
+            go_on.wait(150)
+        return super().log_probabilities(component)
+
+m = Slow(pf.blocks(pf.Grid(4, 4), 2), epsilon=1.0)
+builder = threading.Thread(target=m.release, args=([0],))
+builder.start()
+assert started.wait(60)
+code = child_says(lambda: m.release([0, 5], rng=1).shape == (2,) and pf.certify(m).ok)
+go_on.set()
+builder.join()
+assert m.release([0, 5], rng=1).shape == (2,)
+sys.exit(code)
+"""
+
+GEOMETRY = """
+m = pf.PPIM(pf.blocks(pf.Grid(20, 20), 20), epsilon=1.0, sampler="geometric")
+started, go_on = threading.Event(), threading.Event()
+
+def hold():
+    with m.geometry._lock:
+        started.set()
+        go_on.wait(150)
+
+holder = threading.Thread(target=hold)
+holder.start()
+assert started.wait(60)
+code = child_says(lambda: m.release([0, 5], rng=1).shape == (2,))
+go_on.set()
+holder.join()
+sys.exit(code)
+"""
+
+COMPILER = """
+from numba.core.compiler_lock import global_compiler_lock
+from pglp_fast._kernels.base.bits import popcount
+
+started = threading.Event()
+
+def compile_for_a_while():
+    with global_compiler_lock:
+        started.set()
+        time.sleep(0.5)
+
+thread = threading.Thread(target=compile_for_a_while)
+thread.start()
+assert started.wait(60)
+code = child_says(lambda: int(popcount(np.array([3, 5], np.uint64))) == 4)
+thread.join()
+assert int(popcount(np.array([3], np.uint64))) == 2  # the parent may compile again
+sys.exit(code)
+"""
+
+
+SCRIPTS = {"tables": TABLES, "noise": GEOMETRY, "compiler": COMPILER}
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_a_child_of_a_busy_process_works(name):
+    """The locks of a thread that is not in the child used to stay closed."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", CHILD + SCRIPTS[name]],
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=200,
+    )
+    assert done.returncode == 0, done.stderr
