@@ -19,6 +19,8 @@ axes[0].set_title("graph calibration: a neighbour within K will do", fontsize="m
 pf.plot.exposure(G, C, calibration="component", ax=axes[1])
 for ax in axes:
     ax.get_legend().remove()
-figure.legend(*axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize="small", frameon=False)
+figure.legend(
+    *axes[0].get_legend_handles_labels(), loc="outside right upper", fontsize="small", frameon=False
+)
 axes[1].set_title("component calibration: whoever stands alone is joined", fontsize="medium")
 figure.savefig(Path(__file__).parent / "images" / "exposure.png", dpi=120)

@@ -1,4 +1,5 @@
-"""Draws the pictures of docs/plots.md, from the made-up city alone: ``python docs/plot_gallery.py [folder]``."""
+"""Draws the pictures of docs/plots.md, from the made-up city alone: ``python
+docs/plot_gallery.py [folder]``."""
 
 import sys
 from pathlib import Path
@@ -33,7 +34,12 @@ def walks(city: City, users: int, steps: int) -> np.ndarray:
 
 def policies(city: City) -> plt.Figure:
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 5.2), layout="compressed")
-    pf.plot.policy(pf.blocks(city.grid, 5), basemap=city.density * 1000, basemap_label="people per 1,000", ax=left)
+    pf.plot.policy(
+        pf.blocks(city.grid, 5),
+        basemap=city.density * 1000,
+        basemap_label="people per 1,000",
+        ax=left,
+    )
     left.set_title("G_k25: blocks of 5 x 5 cells", fontsize="medium")
     middle = np.arange(city.grid.size).reshape(60, 60)[18:42, 18:42].ravel()
     G = pf.categories(city.grid, city.categories, 6)
@@ -45,7 +51,9 @@ def policies(city: City) -> plt.Figure:
 def noises(city: City) -> plt.Figure:
     figure, axes = plt.subplots(1, 3, figsize=(12, 4.6), layout="compressed")
     G, s = pf.blocks(city.grid, 3), 31 * 60 + 31
-    for ax, m in zip(axes, (pf.PPIM(G, epsilon=2.0), pf.PLM(G, epsilon=2.0), pf.Optimal(G, epsilon=2.0))):
+    for ax, m in zip(
+        axes, (pf.PPIM(G, epsilon=2.0), pf.PLM(G, epsilon=2.0), pf.Optimal(G, epsilon=2.0))
+    ):
         pf.plot.noise(m, s, ax=ax)
     return figure
 
@@ -61,21 +69,30 @@ def moving(city: City) -> tuple[plt.Figure, plt.Figure]:
         surrogate.append(bool(step.surrogate[0]))
         if t in (2, 8, 15, 24):
             domains[t], repaired[t] = stream.domain(0), stream.policy(0)
-    axes = pf.plot.trace(city.grid, traces[0], released, surrogate=surrogate, domains=domains, policies=repaired)
+    axes = pf.plot.trace(
+        city.grid, traces[0], released, surrogate=surrogate, domains=domains, policies=repaired
+    )
 
-    stream = pf.TraceReleaser(pf.blocks(city.grid, 3), model, epsilon=0.7, calibration="graph", rng=SEED).start(1)
+    stream = pf.TraceReleaser(
+        pf.blocks(city.grid, 3), model, epsilon=0.7, calibration="graph", rng=SEED
+    ).start(1)
     last = [stream.step([cell]) for cell in traces[0, :6]][-1].released[0]
     p = stream.posterior(0)
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.8), layout="compressed")
     pf.plot.posterior(city.grid, p, true=traces[0, 5], released=last, ax=left)
-    pf.plot.posterior(city.grid, p, true=traces[0, 5], released=last, log=True, share=None, ax=right)
+    pf.plot.posterior(
+        city.grid, p, true=traces[0, 5], released=last, log=True, share=None, ax=right
+    )
     return axes[0].figure, figure
 
 
 def measured(city: City, m: pf.Mechanism, people: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How far off the release is for each of the people, and the best guess of an adversary who knows where people tend to be."""
+    """How far off the release is for each of the people, and the best guess of an adversary who
+    knows where people tend to be."""
     released = m.release(people, rng=SEED)
-    guess = pf.Remapped(m, city.density).to[released]  # the location of least expected distance given the release
+    guess = pf.Remapped(m, city.density).to[
+        released
+    ]  # the location of least expected distance given the release
     return city.grid.distance(people, released), city.grid.distance(people, guess)
 
 
@@ -83,7 +100,10 @@ def tradeoff(city: City) -> plt.Figure:
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.0), layout="constrained")
     makers = {"P-LM": pf.PLM, "P-PIM": pf.PPIM, "Optimal": pf.Optimal, "KRR": pf.KRR}
     G, people = pf.blocks(city.grid, 3), city.people(2000, seed=SEED)
-    both = {name: [measured(city, make(G, epsilon=eps), people) for eps in EPSILONS] for name, make in makers.items()}
+    both = {
+        name: [measured(city, make(G, epsilon=eps), people) for eps in EPSILONS]
+        for name, make in makers.items()
+    }
     utility = {name: np.array([u for u, _ in rows]).T for name, rows in both.items()}
     privacy = {name: np.array([p for _, p in rows]).T for name, rows in both.items()}
     pf.plot.error_curves(EPSILONS, utility, ax=left)
@@ -97,14 +117,21 @@ def series(city: City) -> plt.Figure:
     model = pf.MobilityModel.fit(city.grid, traces[100:], unseen="neighbours8")
     errors = {}
     for name, k in (("G_k9", 3), ("G_k16", 4), ("G_k25", 5)):
-        out = pf.TraceReleaser(pf.blocks(city.grid, k), model, epsilon=1.0, rng=SEED).run(traces[:100])
-        errors[name] = city.grid.distance(traces[:100].ravel(), out.released.ravel()).reshape(out.released.shape)
+        out = pf.TraceReleaser(pf.blocks(city.grid, k), model, epsilon=1.0, rng=SEED).run(
+            traces[:100]
+        )
+        errors[name] = city.grid.distance(traces[:100].ravel(), out.released.ravel()).reshape(
+            out.released.shape
+        )
     pf.plot.over_time(errors, ax=left)
     people = city.people(3000, seed=SEED)
     bars = {}
     for name, make in (("P-LM", pf.PLM), ("P-PIM", pf.PPIM)):
         columns = [
-            city.grid.distance(people, make(pf.blocks(city.grid, k), epsilon=1.0).release(people, rng=SEED)) for k in (3, 4, 5)
+            city.grid.distance(
+                people, make(pf.blocks(city.grid, k), epsilon=1.0).release(people, rng=SEED)
+            )
+            for k in (3, 4, 5)
         ]
         bars[name] = np.array(columns).T
     pf.plot.bars(list(errors), bars, xlabel="policy", ax=right)

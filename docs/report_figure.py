@@ -20,7 +20,12 @@ releaser = pf.TraceReleaser(pf.blocks(city.grid, 3), model, epsilon=1.0, rng=3)
 result = releaser.run(truth, evidence=True)
 with tempfile.TemporaryDirectory() as folder:
     path = pf.write_report(
-        Path(folder) / "report.html", releaser, result, truth, title="An afternoon in a made-up city", users=range(12)
+        Path(folder) / "report.html",
+        releaser,
+        result,
+        truth,
+        title="An afternoon in a made-up city",
+        users=range(12),
     )
     chromium = find_chromium()
     assert chromium, "this needs Chromium"
