@@ -29,10 +29,10 @@ class Policies:
         self._graph(policy)
 
     def time_policy_and_mechanism(self, policy):
-        pf.PPIM(self._graph(policy), epsilon=1.0).bodies
+        pf.PPIM(self._graph(policy), epsilon=1.0).geometry.polygons
 
     def peakmem_policy_and_mechanism(self, policy):
-        pf.PPIM(self._graph(policy), epsilon=1.0).bodies
+        pf.PPIM(self._graph(policy), epsilon=1.0).geometry.polygons
 
 
 class Certificates:
@@ -43,7 +43,9 @@ class Certificates:
 
     def setup(self, policy):
         grid = pf.Grid(1000, 1000)
-        self.mechanism = pf.PPIM(pf.blocks(grid, 5) if policy == "blocks5" else pf.neighbours8(grid), epsilon=1.0)
+        self.mechanism = pf.PPIM(
+            pf.blocks(grid, 5) if policy == "blocks5" else pf.neighbours8(grid), epsilon=1.0
+        )
         pf.certify(self.mechanism)
 
     def time_certify(self, policy):

@@ -7,10 +7,20 @@ from pathlib import Path
 
 from pglp_fast.cli import main
 
-HOW = ["--epsilon", "1", "--policy", "blocks:3", "--bounds", "35.68,35.83,139.60,139.78", "--cell-km", "0.34", "--force"]
+HOW = [
+    "--epsilon",
+    "1",
+    "--policy",
+    "blocks:3",
+    "--bounds",
+    "35.68,35.83,139.60,139.78",
+    "--cell-km",
+    "0.34",
+    "--force",
+]
 
 
-def _quiet(*arguments):
+def quiet(*arguments):
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         assert main([str(a) for a in arguments]) == 0
 
@@ -24,14 +34,14 @@ class Tables:
         self.folder = tempfile.TemporaryDirectory()
         at = Path(self.folder.name)
         self.table, self.out = at / f"t.{kind}", at / f"o.{kind}"
-        _quiet("simulate", "-o", self.table, "--users", 10_000, "--steps", 100)
+        quiet("simulate", "-o", self.table, "--users", 10_000, "--steps", 100)
         self.time_release(kind)
 
     def teardown(self, kind):
         self.folder.cleanup()
 
     def time_release(self, kind):
-        _quiet("release", self.table, "-o", self.out, *HOW)
+        quiet("release", self.table, "-o", self.out, *HOW)
 
     def peakmem_release(self, kind):
-        _quiet("release", self.table, "-o", self.out, *HOW)
+        quiet("release", self.table, "-o", self.out, *HOW)

@@ -15,9 +15,13 @@ class _City:
 
 
 class Detection(_City):
-    """All disconnected nodes and the isolation check, against one NumPy pass over a boolean mask; doubling the domain."""
+    """All disconnected nodes and the isolation check, against one NumPy pass over a boolean
+    mask; doubling the domain."""
 
-    params = [[10_000, 20_000, 40_000, 80_000, 100_000, 160_000, 320_000, 640_000, 1_000_000], ["graph", "component"]]
+    params = [
+        [10_000, 20_000, 40_000, 80_000, 100_000, 160_000, 320_000, 640_000, 1_000_000],
+        ["graph", "component"],
+    ]
     param_names = ["cells", "calibration"]
 
     def setup(self, cells, calibration):

@@ -1,4 +1,5 @@
-"""Building and drawing from the mechanisms that are given by tables; compare with release.TableRelease."""
+"""Building and drawing from the mechanisms that are given by tables; compare with
+release.TableRelease."""
 
 import numpy as np
 
@@ -41,7 +42,9 @@ class Solve:
 
     def setup(self, k, shape):
         cells = np.random.default_rng(1).choice(400, k * k, replace=False)
-        self.graph = pf.blocks(pf.Grid(k, k), k) if shape == "block" else pf.complete(pf.Grid(20, 20), cells)
+        self.graph = (
+            pf.blocks(pf.Grid(k, k), k) if shape == "block" else pf.complete(pf.Grid(20, 20), cells)
+        )
 
     def time_solve(self, k, shape):
         pf.Optimal(self.graph, epsilon=1.0).release([0])

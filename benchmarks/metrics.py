@@ -6,7 +6,8 @@ import pglp_fast as pf
 
 
 class ExactUtility:
-    """Blocks of 5 x 5 (one shape, 25 million pairs), and 300,000 scattered cells of them (38,000 shapes)."""
+    """Blocks of 5 x 5 (one shape, 25 million pairs), and 300,000 scattered cells of them (38,000
+    shapes)."""
 
     params = [["full", "scattered"], ["distance", "distance, regions and categories"]]
     param_names = ["domain", "metrics"]
@@ -15,10 +16,16 @@ class ExactUtility:
     def setup(self, domain, metrics):
         grid = pf.Grid(1000, 1000)
         rng = np.random.default_rng(0)
-        C = pf.Domain(grid, rng.choice(grid.size, 300_000, replace=False)) if domain == "scattered" else None
+        C = (
+            pf.Domain(grid, rng.choice(grid.size, 300_000, replace=False))
+            if domain == "scattered"
+            else None
+        )
         self.mechanism = pf.PPIM(pf.blocks(grid, 5), epsilon=1.0, domain=C)
         everything = metrics != "distance"
-        self.options = dict(region=7, categories=rng.integers(-1, 5, grid.size)) if everything else {}
+        self.options = (
+            dict(region=7, categories=rng.integers(-1, 5, grid.size)) if everything else {}
+        )
         pf.utility(self.mechanism, **self.options)
 
     def time_utility(self, domain, metrics):
@@ -39,7 +46,8 @@ class EstimatedUtility:
         self.true = rng.integers(0, self.grid.size, (100_000, 100)).astype(np.int32)
         self.released = mechanism.release(self.true.reshape(-1)).reshape(self.true.shape)
         self.options = dict(
-            categories=rng.integers(-1, 5, self.grid.size), clusters=None if clusters == "independent" else "rows"
+            categories=rng.integers(-1, 5, self.grid.size),
+            clusters=None if clusters == "independent" else "rows",
         )
         pf.estimate_utility(self.grid, self.true[:10], self.released[:10], **self.options)
 

@@ -10,7 +10,8 @@ def _cells(candidates, n):
 
 
 class TableRelease:
-    """10 million P-PIM releases, 1000 x 1000 grid, blocks of 5 x 5; compare with baseline.NumpyLaplace."""
+    """10 million P-PIM releases, 1000 x 1000 grid, blocks of 5 x 5; compare with
+    baseline.NumpyLaplace."""
 
     params = [[1, 2], ["unnumbered", "shuffled"]]
     param_names = ["threads", "users"]
@@ -19,8 +20,12 @@ class TableRelease:
         grid = pf.Grid(1000, 1000)
         self.mechanism = pf.PPIM(pf.blocks(grid, 5), epsilon=1.0)
         self.cells = _cells(grid.size, 10_000_000)
-        self.users = None if users == "unnumbered" else np.random.default_rng(1).permutation(self.cells.size)
-        self.mechanism.release(self.cells[:10], users=None if self.users is None else self.users[:10])
+        self.users = (
+            None if users == "unnumbered" else np.random.default_rng(1).permutation(self.cells.size)
+        )
+        self.mechanism.release(
+            self.cells[:10], users=None if self.users is None else self.users[:10]
+        )
         pf.set_num_threads(threads)
 
     def time_release(self, threads, users):
@@ -28,7 +33,8 @@ class TableRelease:
 
 
 class GeometricRelease:
-    """10 million releases from one large component: a full square, scattered cells (a k-d tree), 8-neighbours."""
+    """10 million releases from one large component: a full square, scattered cells (a k-d tree),
+    8-neighbours."""
 
     params = [["square", "scattered", "neighbours8"]]
     param_names = ["component"]
@@ -39,7 +45,9 @@ class GeometricRelease:
             graph = pf.neighbours8(pf.Grid(1000, 1000))
         else:
             grid = pf.Grid(100, 100) if component == "square" else pf.Grid(1000, 1000)
-            graph = pf.complete(grid, np.random.default_rng(1).choice(grid.size, 10_000, replace=False))
+            graph = pf.complete(
+                grid, np.random.default_rng(1).choice(grid.size, 10_000, replace=False)
+            )
         self.mechanism = pf.PPIM(graph, epsilon=1.0, sampler="geometric")
         self.cells = _cells(np.flatnonzero(graph.degrees()), 10_000_000)
         self.mechanism.release(self.cells[:10])

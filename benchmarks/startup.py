@@ -21,4 +21,7 @@ class Startup:
         _python("import pglp_fast")
 
     def time_first_release(self):
-        _python("import pglp_fast as pf; pf.PPIM(pf.blocks(pf.Grid(9, 9), 3), epsilon=1.0).release([0, 1])")
+        _python(
+            "import pglp_fast as pf; pf.PPIM(pf.blocks(pf.Grid(9, 9), 3), "
+            "epsilon=1.0).release([0, 1])"
+        )

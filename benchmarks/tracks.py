@@ -11,11 +11,20 @@ import pglp_fast as pf
 def _million():
     """A million fixes of 1,000 users, some 5 s apart, sorted."""
     rng = np.random.default_rng(0)
-    base = np.datetime64("2020-01-01", "ms") + rng.integers(0, 10**9, 1000).astype("timedelta64[ms]")
+    base = np.datetime64("2020-01-01", "ms") + rng.integers(0, 10**9, 1000).astype(
+        "timedelta64[ms]"
+    )
     steps = np.cumsum(rng.integers(1000, 9000, (1000, 1000)), axis=1).astype("timedelta64[ms]")
-    walk = np.cumsum(rng.normal(0, 1e-4, (2, 1000, 1000)), axis=2) + rng.uniform(0.02, 0.08, (2, 1000, 1))
+    walk = np.cumsum(rng.normal(0, 1e-4, (2, 1000, 1000)), axis=2) + rng.uniform(
+        0.02, 0.08, (2, 1000, 1)
+    )
     user = np.repeat(np.arange(1000), 1000)
-    return pf.Tracks.of(user, (base[:, None] + steps).reshape(-1), 35.0 + walk[0].reshape(-1), 139.0 + walk[1].reshape(-1))
+    return pf.Tracks.of(
+        user,
+        (base[:, None] + steps).reshape(-1),
+        35.0 + walk[0].reshape(-1),
+        139.0 + walk[1].reshape(-1),
+    )
 
 
 class Fixes:
