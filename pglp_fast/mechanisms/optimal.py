@@ -113,7 +113,8 @@ class Optimal(Mechanism):
         loss, best = min(
             (float((np.exp(logs) * cost).sum()), n) for n, logs in enumerate(candidates)
         )
-        self._warn(self._above(loss, cost, component), component)
+        if abs(loss) > self._least(component):
+            self._warn(self._above(loss, cost, component), component)
         return candidates[best]
 
     def _cost(self, component: Component) -> Floats:
@@ -130,8 +131,8 @@ class Optimal(Mechanism):
 
         The largest over all components, of (loss - bound) / loss: the loss of the integer weights
         that are drawn from, against a lower bound on the loss of every mechanism under the policy
-        (weak duality, with its rounding taken off). A loss below a billionth of the component's
-        largest is not told from none. It is computed at most once for each shape; tables are made
+        (weak duality, with its rounding taken off). Losses below a billionth of the component's
+        largest are not told apart. It is computed at most once for each shape; tables are made
         where they are missing."""
         self.tables.ensure()
         shapes = np.flatnonzero(self.groups.sizes > 1).tolist()
@@ -167,15 +168,14 @@ class Optimal(Mechanism):
 
     def _above(self, loss: float, cost: Floats, component: Component) -> float:
         """The share by which a loss may be above the least, see ``gap``."""
-        if abs(loss) <= self._least(component):
-            return 0.0
         bounds = [cost.min(axis=1).sum(), truthful_bound(cost, component, self.epsilon)]
         if len(cost) == 2:
             bounds.append(min((np.exp(V) * cost).sum() for V in two_locations(self.epsilon)))
         else:
             prices = self._solution(cost, component).prices
             bounds.append(lower_bound(cost, component, self.epsilon, prices))
-        return max(0.0, loss - float(max(bounds))) / abs(loss)
+        excess = max(0.0, loss - float(max(bounds)))
+        return excess / max(abs(loss), self._least(component)) if excess else 0.0
 
     def _least(self, component: Component) -> float:
         """Losses below this are not told apart: nobody feels them, and the solver does not see
