@@ -119,7 +119,9 @@ def layout_of_array(traces: Any, size: int, users: ArrayLike | None) -> Layout:
         start = np.arange(n + 1) * T
         steps, flat = np.tile(np.arange(T), n), cells.reshape(-1)
     else:
-        start, steps, flat = starts_of(seen.sum(axis=1)), np.nonzero(seen)[1], cells[seen]
+        # NumPy gives a strided view, for which kernels would be compiled once more
+        steps = np.ascontiguousarray(np.nonzero(seen)[1])
+        start, flat = starts_of(seen.sum(axis=1)), cells[seen]
     return Layout(ids, Trace(start, steps, flat), (n, T), seen, T)
 
 

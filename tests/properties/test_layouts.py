@@ -11,6 +11,7 @@ import pytest
 import pglp_fast as pf
 from pglp_fast import _kernels
 from pglp_fast._kernels.base.linking import Kernel
+from pglp_fast._kernels.trace import run
 
 N = 12
 GRID = pf.Grid(3, 4, cell_km=0.5, origin=(35.0, 139.0))
@@ -110,3 +111,19 @@ def test_no_layout_compiles_a_kernel_again(name):
     for layout, other in layouts(array):
         assert np.array_equal(np.asarray(call(other)), wanted), layout
         assert signatures() == before, f"{layout} arrays compile kernels again"
+
+
+def test_every_way_of_a_trace_takes_the_same_kernel():
+    """Dense with and without gaps, events, streams: the largest kernel is compiled once. Would
+    catch a strided array, or an integer of another size, that one of the ways hands on."""
+    T = pf.TraceReleaser(POLICY, MODEL, epsilon=1.0, rng=1)
+    stream = T.start(users=2)
+    for call in (
+        lambda: T.run(TRACES[:, :3]),
+        lambda: T.run(TRACES),
+        lambda: T.run(pf.Events([4, 4, 2], [0, 3, 5], [0, 1, 2])),
+        lambda: stream.step([0, 1]),
+        lambda: stream.step([-1, 2]),
+    ):
+        call()
+        assert len(run.run_users.entry.signatures) == 1

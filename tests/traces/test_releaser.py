@@ -665,7 +665,7 @@ def test_a_thousand_users_bit_for_bit(calibration, mechanism):
     finally:
         pf.set_num_threads(before)
     prior = T.model.stationary()
-    for u in range(0, 1000, 1):
+    for u in range(0, 1000, 10):
         S = T.start(users=[u], priors=prior)
         assert_same({k: v[u : u + 1] for k, v in whole.items()}, stepped(S, traces[u : u + 1]))
         assert state(S)[1] == told[1][4 * u : 4 * u + 4]
