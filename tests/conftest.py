@@ -25,21 +25,29 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 
-PERF = Path(__file__).parent / "perf"
+HERE = Path(__file__).parent
+
+
+def runs_only(config, *folders):
+    """Whether nothing but tests in these folders was asked for."""
+    paths = [Path(config.invocation_params.dir, a.split("::")[0]).resolve() for a in config.args]
+    return all(any(HERE / f in (path, *path.parents) for f in folders) for path in paths)
 
 
 def pytest_xdist_auto_num_workers(config):
     """Nothing runs beside what is timed."""
-    paths = [Path(config.invocation_params.dir, a.split("::")[0]).resolve() for a in config.args]
-    return 0 if all(PERF in (path, *path.parents) for path in paths) else None
+    return 0 if runs_only(config, "perf") else None
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session):
     """Compile once, by two processes from both ends, before the workers start: else each of them
-    compiles the same kernels."""
-    workers = getattr(session.config.option, "numprocesses", None)
-    if not workers or hasattr(session.config, "workerinput") or numba.config.DISABLE_JIT:
+    compiles the same kernels. Direct tests of kernels compile others, each its own."""
+    config = session.config
+    workers = getattr(config.option, "numprocesses", None)
+    if not workers or hasattr(config, "workerinput") or numba.config.DISABLE_JIT:
+        return
+    if runs_only(config, "kernels"):
         return
     from pglp_fast._kernels.base.jit import FOLDERS
     from pglp_fast.cli.warmup import warm_up
