@@ -88,7 +88,9 @@ def examples(text):
         "plot",
         "report",
         "experiment",
+        "convert",
         "warmup",
+        "completion",
     ],
 )
 def test_the_examples_of_the_help_texts_run(tmp_path, name, capsys):
