@@ -37,13 +37,12 @@ pglp-fast simulate -o trips.csv --users 50
 pglp-fast release trips.csv -o alone.csv --epsilon 1 --policy blocks:3 --keep all \\
     --bounds 35.68,35.82,139.60,139.77 --cell-km 0.34
 pglp-fast plot map trips.csv -o map.png --cell-km 0.34
-pglp-fast plot map alone.csv -o map.html --cell-km 0.34
+pglp-fast plot map alone.csv -o map.html
 pglp-fast plot policy -o policy.png --policy blocks:5 --bounds 35.68,35.72,139.60,139.65 \\
     --cell-km 0.34
 pglp-fast plot noise -o noise.svg --policy blocks:5 --epsilon 1 \\
     --bounds 35.68,35.72,139.60,139.65 --cell-km 0.34
-pglp-fast plot trace alone.csv -o trace.png --bounds 35.68,35.82,139.60,139.77 --cell-km 0.34 \\
-    --user u07 --steps 40
+pglp-fast plot trace alone.csv -o trace.png --user u07 --steps 40
 """
 
 
@@ -210,7 +209,9 @@ def _map(options: argparse.Namespace, plot: Any, zooms: bool) -> tuple[Any, dict
     def batches() -> Any:
         return pf.iter_table(options.table, on_error="skip", **reading)
 
-    grid = maps.need_grid(options) if options.mobility else maps.given_grid(options)
+    grid = maps.released_grid(options) if which == "released" else maps.given_grid(options)
+    if grid is None and options.mobility:
+        grid = maps.need_grid(options)
     if grid is None:
         if options.cell_km is None:
             raise pf.InvalidParameter(
@@ -300,7 +301,7 @@ def _trace(options: argparse.Namespace, plot: Any, zooms: bool) -> tuple[Any, di
 
     from . import maps, read_back
 
-    grid = maps.need_grid(options)
+    grid = maps.released_grid(options) or maps.need_grid(options)
     user, ms, cell, truth, labels = read_back.read_rows(options, grid)
     if truth is None:
         raise pf.InvalidTable(

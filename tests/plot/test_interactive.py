@@ -10,7 +10,7 @@ import pytest
 
 import pglp_fast as pf
 from browser import Browser, find_chromium
-from cli_tools import answer, run, the_grid, trips
+from cli_tools import MAP, answer, read, run, the_grid, trips
 
 
 def data_of(text):
@@ -100,6 +100,21 @@ def test_from_the_shell(tmp_path, monkeypatch, capsys):
     assert array(layer, "values", "<f4").sum() == said["on_map"] == 40
     run("plot", "map", "t.csv", "-o", "m.png", "--cell-km", "0.4", "--tiles", code=2)
     assert "--tiles is for .html" in capsys.readouterr().err
+
+
+def test_a_released_table_is_drawn_on_its_own_map(tmp_path, monkeypatch, capsys):
+    """It was drawn on the box of its released places, whose cells lie across those of the map."""
+    monkeypatch.chdir(tmp_path)
+    trips(tmp_path / "t.csv", 40, 3)
+    how = ["--epsilon", "1", "--policy", "blocks:3", *MAP, "--keep", "all"]
+    run("release", "t.csv", "-o", "r.csv", *how)
+    run("plot", "map", "r.csv", "-o", "m.html")
+    data = data_of((tmp_path / "m.html").read_text())
+    g, cells = the_grid(), [int(row["released_cell"]) for row in read(tmp_path / "r.csv")]
+    counts = array(data["layers"][0], "values", "<f4")
+    assert np.array_equal(counts, np.bincount(cells, minlength=g.size))
+    run("plot", "trace", "r.csv", "-o", "t.html")
+    assert data_of((tmp_path / "t.html").read_text())["grid"] == data["grid"]
 
 
 @pytest.mark.skipif(find_chromium() is None, reason="no Chromium to be had")
