@@ -96,6 +96,7 @@ from .mechanisms.remapped import Remapped as Remapped
 from .pipeline.batches import release_batches as release_batches
 from .pipeline.files import release_files as release_files
 from .pipeline.frames import release_table as release_table
+from .pipeline.geo_files import write_geo as write_geo
 from .pipeline.plan import Plan as Plan
 from .pipeline.released import Outcome as Outcome
 from .policy.domain import Domain as Domain

@@ -1,6 +1,7 @@
 """``pglp-fast fit``: how people move, from a table."""
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from .options import (
     count_from,
     duration,
     positive,
+    users,
     utc_offset,
 )
 
@@ -35,6 +37,7 @@ pglp-fast simulate -o history.csv --users 200 --seed 1
 pglp-fast fit history.csv -o model.npz --cell-km 0.34
 pglp-fast fit history.csv -o day.npz --cell-km 0.34 --bounds 35.68,35.83,139.60,139.78 \\
     --periods 24 --utc-offset 9h
+pglp-fast fit history.csv -o some.npz --cell-km 0.34 --except-users u000,u001,u002
 pglp-fast fit history.csv -o smooth.npz --cell-km 0.5 --step 10min --max-speed 150 \\
     --smoothing neighbours8
 """
@@ -60,6 +63,7 @@ def add(commands: Commands) -> None:
         default="raise",
         help="a row that cannot be read: stop, or leave it out",
     )
+    _add_users(parser)
     add_map(parser, from_table=True)
     add_table(parser)
     _add_cleaning(parser)
@@ -67,6 +71,20 @@ def add(commands: Commands) -> None:
     add_json(parser)
     add_progress(parser)
     parser.set_defaults(run=_run)
+
+
+def _add_users(parser: argparse.ArgumentParser) -> None:
+    who = "names with commas, or @FILE with a name on each line"
+    group = parser.add_argument_group("users")
+    group.add_argument(
+        "--users", type=users, metavar="NAME,...", help=f"fit these users alone: {who}"
+    )
+    group.add_argument(
+        "--except-users",
+        type=users,
+        metavar="NAME,...",
+        help=f"fit all but these, such as those that will be released: {who}",
+    )
 
 
 def _add_cleaning(parser: argparse.ArgumentParser) -> None:
@@ -240,6 +258,7 @@ def _run(options: argparse.Namespace) -> None:
     paths.refuse_existing(out, options.force)
     window = _check(options)
     tracks = _read(options, options.progress or sys.stderr.isatty())
+    tracks = _chosen(options, tracks)
     remembered = fingerprint.Fingerprint()
     remembered.add(tracks)
     if options.bounds is None:
@@ -271,6 +290,30 @@ def _run(options: argparse.Namespace) -> None:
         *_told(options),
     )
     terminal.result(options.json, document, "\n".join(lines))
+
+
+def _chosen(options: argparse.Namespace, tracks: Any) -> Any:
+    """The fixes of the users that are wanted."""
+    import numpy as np
+
+    wanted = options.users or options.except_users
+    if wanted is None:
+        return tracks
+    if options.users and options.except_users:
+        raise pf.InvalidParameter("give --users or --except-users, not both")
+    labels = [str(label) for label in tracks.users]
+    known = set(labels)
+    strange = next((name for name in wanted if name not in known), None)
+    if strange is not None:
+        raise pf.InvalidTable(
+            f"{options.table} has no user {strange!r}; it has e.g. {', '.join(labels[:3])}"
+        )
+    named = np.isin(np.array(labels), wanted)
+    rows = tracks[(named if options.users else ~named)[tracks.user.codes]]
+    if not len(rows):
+        raise pf.InvalidTable(f"--except-users leaves no user of {options.table} to fit")
+    report = rows.report.then("rows of users not chosen", len(tracks) - len(rows))
+    return replace(rows, report=report)
 
 
 def _told(options: argparse.Namespace) -> list[str]:

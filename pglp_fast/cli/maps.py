@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 import pglp_fast as pf
+from pglp_fast.pipeline.facts import released_facts
 from pglp_fast.pipeline.maps import Bounds, describe, open_model
 from pglp_fast.space.projection import KM_PER_DEGREE
 
@@ -84,6 +85,18 @@ def need_grid(options: argparse.Namespace) -> pf.Grid:
         )
         raise pf.InvalidParameter(f"which map? Give {what}")
     return grid
+
+
+def released_grid(options: argparse.Namespace) -> pf.Grid | None:
+    """The grid that the options say, or else the one that TABLE says it was released on; None
+    where neither does."""
+    if options.mobility or options.bounds is not None:
+        return need_grid(options)
+    facts = released_facts(options.table)
+    if facts is None or "map" not in facts:
+        return None
+    grid = pf.Grid.from_dict(facts["map"])
+    return grid if options.cell_km in (None, grid.scale) else None
 
 
 def agree(options: argparse.Namespace, model: pf.MobilityModel) -> pf.Grid:

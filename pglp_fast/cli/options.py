@@ -330,6 +330,21 @@ def names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",")]
 
 
+def users(text: str) -> list[str]:
+    """Names with commas, or of each line of @FILE."""
+    if not text.startswith("@"):
+        return names(text)
+    try:
+        with open(text[1:], encoding="utf-8") as file:
+            found = [line.strip() for line in file if line.strip()]
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is not text"
+        raise argparse.ArgumentTypeError(f"{text[1:]} cannot be read ({why})") from None
+    if not found:
+        raise argparse.ArgumentTypeError(f"{text[1:]} names nobody")
+    return found
+
+
 def kept(text: str) -> str | list[str]:
     """Names of columns, or "all"."""
     return text if text == "all" else names(text)

@@ -3,6 +3,8 @@
 import argparse
 import re
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from pglp_fast._version import __version__
@@ -11,6 +13,8 @@ from . import (
     attack,
     certify,
     compare,
+    completion,
+    convert,
     demo,
     experiment,
     fit,
@@ -33,7 +37,9 @@ _COMMANDS = (
     report,
     plot,
     experiment,
+    convert,
     warmup,
+    completion,
 )
 _EXAMPLES = """\
 examples:
@@ -89,7 +95,6 @@ class _Version(argparse.Action):
     """The version of this and of what it stands on, and the machine."""
 
     def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
-        import os
         import platform
         from importlib.metadata import PackageNotFoundError, version
 
@@ -101,8 +106,30 @@ class _Version(argparse.Action):
                 found.append(f"{name} not installed")
         print(f"pglp-fast {__version__}")
         print(f"Python {platform.python_version()}; {', '.join(found)}")
-        print(f"{platform.platform()}, {platform.machine()}, {os.cpu_count()} cores")
+        print(f"{platform.platform()}, {platform.machine()}")
+        print(_processor())
         parser.exit()
+
+
+def _processor() -> str:
+    """The processor by its own name and by LLVM's, and how many cores and threads there are."""
+    import os
+    import platform
+
+    from llvmlite.binding import get_host_cpu_name  # what Numba compiles for
+
+    named = platform.processor()
+    with suppress(OSError):
+        text = Path("/proc/cpuinfo").read_text("utf-8", "replace")
+        model = re.search(r"^model name\s*: *(.+)$", text, re.M)
+        named = model[1].strip() if model else named
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    asked = os.environ.get("PGLP_FAST_THREADS")
+    threads = f"; PGLP_FAST_THREADS={asked}" if asked else ""
+    return (
+        f"CPU {named or 'unknown'} (LLVM: {get_host_cpu_name()}), {os.cpu_count()} cores, "
+        f"{usable} usable{threads}"
+    )
 
 
 def _tied(arguments: list[str]) -> list[str]:

@@ -22,7 +22,8 @@ from .options import (
 
 _MAX_GAP = 1_800_000  # ms
 _TEXT = f"""
-Draw a picture, PNG, SVG or PDF by the name of OUT:
+Draw a picture, PNG, SVG or PDF by the name of OUT. A map, a policy or a trace may be .html: to move
+and zoom in, offline too.
   map      how many rows of TABLE are in each cell, by their released places where it has any
   policy   the components of a policy
   noise    what a mechanism makes of one cell: the exact probabilities of what is released
@@ -36,12 +37,12 @@ pglp-fast simulate -o trips.csv --users 50
 pglp-fast release trips.csv -o alone.csv --epsilon 1 --policy blocks:3 --keep all \\
     --bounds 35.68,35.82,139.60,139.77 --cell-km 0.34
 pglp-fast plot map trips.csv -o map.png --cell-km 0.34
+pglp-fast plot map alone.csv -o map.html
 pglp-fast plot policy -o policy.png --policy blocks:5 --bounds 35.68,35.72,139.60,139.65 \\
     --cell-km 0.34
 pglp-fast plot noise -o noise.svg --policy blocks:5 --epsilon 1 \\
     --bounds 35.68,35.72,139.60,139.65 --cell-km 0.34
-pglp-fast plot trace alone.csv -o trace.png --bounds 35.68,35.82,139.60,139.77 --cell-km 0.34 \\
-    --user u07 --steps 40
+pglp-fast plot trace alone.csv -o trace.png --user u07 --steps 40
 """
 
 
@@ -62,7 +63,13 @@ def add(commands: Commands) -> None:
         help="map, policy, noise or trace",
     )
     parser.add_argument("table", metavar="TABLE", nargs="?", help="for map and trace")
-    add_output(parser, "the picture: .png, .svg or .pdf")
+    add_output(parser, "the picture: .png, .svg or .pdf, or .html to zoom in")
+    parser.add_argument(
+        "--tiles",
+        action="store_true",
+        help=".html: streets from OpenStreetMap behind it, where the reader is online; that server "
+        "then learns where one looks",
+    )
     parser.add_argument(
         "--at",
         type=_place,
@@ -115,8 +122,7 @@ def _run(options: argparse.Namespace) -> None:
     from . import terminal
 
     out = Path(options.output)
-    if out.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise pf.InvalidParameter(f"{out}: name the picture .png, .svg or .pdf")
+    zooms = _zooms(options, out)
     wanted = {
         "map": ("table",),
         "policy": ("policy",),
@@ -129,18 +135,40 @@ def _run(options: argparse.Namespace) -> None:
                 f"plot {options.kind} needs {'TABLE' if name == 'table' else '--' + name}"
             )
     _refuse_unused(options)
-    plt = plot.pyplot()
+    if not zooms:
+        plot.pyplot()  # or an error, before the work, that says how to get it
     with paths.atomic(out, options.force) as path:
-        ax, what = {"map": _map, "policy": _policy, "noise": _noise, "trace": _trace}[options.kind](
-            options, plot
-        )
-        try:
-            ax.figure.savefig(path, dpi=options.dpi, format=out.suffix[1:].lower())
-        finally:
-            plt.close(ax.figure)
+        draw = {"map": _map, "policy": _policy, "noise": _noise, "trace": _trace}[options.kind]
+        drawn, what = draw(options, plot, zooms)
+        if zooms:
+            Path(path).write_text(drawn.html, encoding="utf-8")
+        else:
+            _save(drawn.figure, path, options.dpi, out.suffix[1:].lower())
     terminal.result(
         options.json, {"picture": str(out), "kind": options.kind, **what}, f"{out}: {options.kind}"
     )
+
+
+def _zooms(options: argparse.Namespace, out: Path) -> bool:
+    """Whether a map to zoom in is wanted; the end of the name is one that can be drawn."""
+    end = out.suffix.lower()
+    zooms = end in (".html", ".htm")
+    if not zooms and end not in (".png", ".svg", ".pdf"):
+        raise pf.InvalidParameter(f"{out}: name the picture .png, .svg, .pdf or .html")
+    if zooms and options.kind == "noise":
+        raise pf.InvalidParameter("plot noise draws .png, .svg or .pdf")
+    if options.tiles and not zooms:
+        raise pf.InvalidParameter("--tiles is for .html: leave it out, or name the picture so")
+    return zooms
+
+
+def _save(figure: Any, path: Path, dpi: int, kind: str) -> None:
+    from pglp_fast import plot
+
+    try:
+        figure.savefig(path, dpi=dpi, format=kind)
+    finally:
+        plot.pyplot().close(figure)
 
 
 _READING = ("columns", "names", "delimiter")
@@ -165,7 +193,7 @@ def _refuse_unused(options: argparse.Namespace) -> None:
             raise pf.InvalidParameter(f"plot {options.kind} has no use for {what}: leave it out")
 
 
-def _map(options: argparse.Namespace, plot: Any) -> tuple[Any, dict[str, Any]]:
+def _map(options: argparse.Namespace, plot: Any, zooms: bool) -> tuple[Any, dict[str, Any]]:
     import numpy as np
 
     from . import maps, plans, read_back
@@ -181,7 +209,9 @@ def _map(options: argparse.Namespace, plot: Any) -> tuple[Any, dict[str, Any]]:
     def batches() -> Any:
         return pf.iter_table(options.table, on_error="skip", **reading)
 
-    grid = maps.need_grid(options) if options.mobility else maps.given_grid(options)
+    grid = maps.released_grid(options) if which == "released" else maps.given_grid(options)
+    if grid is None and options.mobility:
+        grid = maps.need_grid(options)
     if grid is None:
         if options.cell_km is None:
             raise pf.InvalidParameter(
@@ -195,23 +225,38 @@ def _map(options: argparse.Namespace, plot: Any) -> tuple[Any, dict[str, Any]]:
         cells = grid.locate(tracks.lat, tracks.lon)
         counts += np.bincount(cells[cells >= 0], minlength=grid.size)
         rows += len(tracks)
-    ax = plot.heat(grid, counts, label="rows")
-    ax.set_title(f"{Path(options.table).name}: rows by {which} place", fontsize="medium")
-    return ax, {"rows": rows, "on_map": int(counts.sum()), "places": which}
+    title = f"{Path(options.table).name}: rows by {which} place"
+    said = {"rows": rows, "on_map": int(counts.sum()), "places": which}
+    if zooms:
+        shown = plot.interactive_map(
+            grid, values={"rows": counts}, tiles=options.tiles, title=title
+        )
+        return shown, said
+    # cells without a row are left blank: they are not the darkest of a scale
+    ax = plot.heat(grid, np.where(counts > 0, counts, np.nan), label="rows", cmap="viridis_r")
+    ax.set_facecolor("0.95")
+    ax.set_title(title, fontsize="medium")
+    return ax, said
 
 
-def _policy(options: argparse.Namespace, plot: Any) -> tuple[Any, dict[str, Any]]:
+def _policy(options: argparse.Namespace, plot: Any, zooms: bool) -> tuple[Any, dict[str, Any]]:
     from pglp_fast.pipeline.policies import spelt_policy
 
     from . import maps
 
     graph = spelt_policy(options.policy, maps.need_grid(options), options.labels)
+    said = {"policy": options.policy, "edges": graph.n_edges}
+    if zooms:
+        title = f"policy {options.policy}: {graph.n_edges:,} edges"
+        return plot.interactive_map(
+            graph.locations, policy=graph, tiles=options.tiles, title=title
+        ), said
     cells, part = _part(graph)
     ax = plot.policy(graph, cells=cells)
     ax.set_title(
         f"policy {options.policy}: {part}{graph.n_edges:,} edges in all", fontsize="medium"
     )
-    return ax, {"policy": options.policy, "edges": graph.n_edges}
+    return ax, said
 
 
 def _part(graph: Any) -> tuple[Any, str]:
@@ -228,7 +273,7 @@ def _part(graph: Any) -> tuple[Any, str]:
     return (row[:, None] * grid.cols + col).ravel(), f"the middle {high} x {wide} cells, "
 
 
-def _noise(options: argparse.Namespace, plot: Any) -> tuple[Any, dict[str, Any]]:
+def _noise(options: argparse.Namespace, plot: Any, _: bool) -> tuple[Any, dict[str, Any]]:
 
     from pglp_fast.pipeline.maps import describe
 
@@ -251,12 +296,12 @@ def _noise(options: argparse.Namespace, plot: Any) -> tuple[Any, dict[str, Any]]
     }
 
 
-def _trace(options: argparse.Namespace, plot: Any) -> tuple[Any, dict[str, Any]]:
+def _trace(options: argparse.Namespace, plot: Any, zooms: bool) -> tuple[Any, dict[str, Any]]:
     import numpy as np
 
     from . import maps, read_back
 
-    grid = maps.need_grid(options)
+    grid = maps.released_grid(options) or maps.need_grid(options)
     user, ms, cell, truth, labels = read_back.read_rows(options, grid)
     if truth is None:
         raise pf.InvalidTable(
@@ -272,11 +317,18 @@ def _trace(options: argparse.Namespace, plot: Any) -> tuple[Any, dict[str, Any]]
     rows = rows[np.argsort(ms[rows], kind="stable")][: options.steps]
     # no line where nothing is known of the way
     gaps = np.diff(ms[rows], prepend=ms[rows[:1]]) > options.max_gap
-    ax = plot.trace(grid, truth[rows], cell[rows], gaps=gaps)
     first, last = (
         str(np.datetime64(int(ms[k]), "ms").astype("datetime64[m]")).replace("T", " ")
         for k in rows[[0, -1]]
     )
     some = "" if len(rows) == of else f" of {of:,}"
-    ax.set_title(f"user {who}: {len(rows):,}{some} rows, {first} to {last} UTC", fontsize="medium")
-    return ax, {"user": who, "rows": len(rows), "of_rows": of, "gaps": int(gaps.sum())}
+    title = f"user {who}: {len(rows):,}{some} rows, {first} to {last} UTC"
+    said = {"user": who, "rows": len(rows), "of_rows": of, "gaps": int(gaps.sum())}
+    if zooms:
+        cuts = np.flatnonzero(gaps)
+        both = {"released": cell, "true": truth}
+        lines = {name: np.insert(cells[rows], cuts, -1) for name, cells in both.items()}
+        return plot.interactive_map(grid, traces=lines, tiles=options.tiles, title=title), said
+    ax = plot.trace(grid, truth[rows], cell[rows], gaps=gaps)
+    ax.set_title(title, fontsize="medium")
+    return ax, said

@@ -50,7 +50,7 @@ def parse(
     if "geometry" in columns and _is_text(columns["geometry"].type):
         numbers["lat"], numbers["lon"], faulty["geometry"] = read_wkt(columns["geometry"])
     elif "geometry" in columns:
-        numbers["lat"], numbers["lon"] = _points(columns["geometry"], source)
+        numbers["lat"], numbers["lon"] = read_points(columns["geometry"], source)
     for role in (role for role in roles.NUMBERS if role in columns):
         numbers[role], faulty[role] = _numbers(columns[role], role, source, reading.decimal)
     labels = {
@@ -178,7 +178,7 @@ def _codes(column: Any, reading: Reading, role: str, kind: str, source: str) -> 
     return labeller.number(coded.dictionary.to_pylist(), to_numpy(coded.indices.fill_null(-1)))
 
 
-def _points(column: Any, source: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def read_points(column: Any, source: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Latitude and longitude of points as GeoParquet has them: WKB, or a struct of x and y."""
     column = _plain(column)
     if pa.types.is_struct(column.type) and {"x", "y"} <= {field.name for field in column.type}:

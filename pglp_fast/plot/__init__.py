@@ -6,6 +6,7 @@ that is the caller's to do."""
 from .curves import adversary_curves, bars, error_curves, lines, over_time, privacy_utility
 from .exposures import exposure
 from .geography import latlon_axes
+from .interactive import InteractiveMap, interactive_map
 from .maps import heat, map_axes
 from .noises import noise, releases
 from .policies import MAX_OUTLINES, policy
@@ -18,11 +19,13 @@ __all__ = [
     "MARKERS",
     "MAX_EDGES",
     "MAX_OUTLINES",
+    "InteractiveMap",
     "adversary_curves",
     "bars",
     "error_curves",
     "exposure",
     "heat",
+    "interactive_map",
     "latlon_axes",
     "lines",
     "map_axes",

@@ -238,6 +238,12 @@ def heat(
     return ax
 
 
+def is_skewed(known: NDArray[np.float64]) -> bool:
+    """Whether finite values are told apart on a logarithmic scale only."""
+    above = known[known > 0]
+    return bool(above.size and known.min() >= 0 and above.max() > _SKEWED * float(np.median(above)))
+
+
 def _log_norm(values: NDArray[np.float64], wanted: bool | None) -> Any:
     """A logarithmic norm, or None for a linear scale."""
     from matplotlib.colors import LogNorm
@@ -245,8 +251,7 @@ def _log_norm(values: NDArray[np.float64], wanted: bool | None) -> Any:
     known = values[np.isfinite(values)]
     above = known[known > 0]
     if wanted is None:
-        skewed = above.size and known.min() >= 0 and above.max() > _SKEWED * np.median(above)
-        wanted = bool(skewed)
+        wanted = is_skewed(known)
     elif wanted and (not above.size or known.min() < 0):
         raise pf.InvalidParameter(
             "a logarithmic scale needs values above 0 and none below: use log=False"

@@ -6,7 +6,7 @@
   const $ = (id) => document.getElementById(id);
   const svg = stage.querySelector("svg"), NS = svg.namespaceURI;
   const map = data.map, grid = map.kind === "grid", words = data.words;
-  const state = { user: 0, t: 0, view: words.view, timer: 0, show: {} };
+  const state = { user: 0, t: 0, view: words.view, timer: 0, show: {}, zoom: 1, dx: 0, dy: 0 };
 
   const el = (name, attributes, parent) => {
     const node = document.createElementNS(NS, name);
@@ -51,7 +51,7 @@
   const squares = grid ? el("rect", { ...ground, fill: "url(#lattice)" }, svg) : null;
   const borders = el("path", { class: "borders", d: outline() }, svg);
   const layer = {};
-  for (const key of ["possible", "belief", "repaired", "trail", "guess", "marks"]) layer[key] = el("g", { "data-layer": key }, svg);
+  for (const key of ["possible", "belief", "repaired", "trail", "guess", "marks", "axes"]) layer[key] = el("g", { "data-layer": key }, svg);
 
   function outline() {
     if (!data.outline) return "";
@@ -83,6 +83,38 @@
     return [low[0] - margin, low[1] - margin, high[0] - low[0] + 2 * margin, high[1] - low[1] + 2 * margin];
   }
 
+  const zoomed = ([x, y, w, h]) => [x + w / 2 + state.dx - w / state.zoom / 2, y + h / 2 + state.dy - h / state.zoom / 2, w / state.zoom, h / state.zoom];
+  function zoom(by) { state.zoom = Math.min(64, Math.max(0.25, state.zoom * by)); draw(); }
+  function home() { Object.assign(state, { zoom: 1, dx: 0, dy: 0 }); draw(); }
+
+  // -- latitude and longitude along the sides (km where the map has none)
+  const round = (longest) => { const power = 10 ** Math.floor(Math.log10(longest)); return power * [5, 2, 1].find((k) => power * k <= longest); };
+  function spelt(value, step, marks) {
+    const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9)), text = Math.abs(value).toFixed(digits);
+    return map.latlon ? `${text}\u00b0${+text === 0 ? "" : ` ${value > 0 ? marks[0] : marks[1]}`}` : `${value.toFixed(digits)} km`;
+  }
+  function axes(x, y, w, h, px) {
+    const [lat, north, lon, east] = map.latlon || [0, 1, 0, 1];
+    // degrees of a place on the drawing, whose middle of the first cell is where the map counts from
+    const x0 = grid ? -map.dx / 2 : map.x0, y0 = map.height_km + (grid ? -map.dy / 2 : map.y0);
+    const text = (said, a, b, anchor) => { for (const cls of ["halo", "degrees"]) el("text", { class: cls, x: a, y: b, "font-size": 11 * px, "stroke-width": cls === "halo" ? 3 * px : 0, "text-anchor": anchor }, layer.axes).textContent = said; };
+    const tick = (d) => el("path", { class: "tick", d, "stroke-width": px }, layer.axes);
+    let from = lon + east * (x + x0), to = from + east * w, step = round((to - from) / Math.max(2, w / px / 150));
+    for (let k = Math.ceil(from / step); k * step < to; k++) {
+      const at = (k * step - lon) / east - x0;
+      if (at < x + 60 * px || at > x + w - 40 * px) continue;
+      tick(`M${at} ${y + h}v${-5 * px}`);
+      text(spelt(k * step, step, "EW"), at, y + h - 8 * px, "middle");
+    }
+    from = lat + north * (y0 - y - h); to = from + north * h; step = round((to - from) / Math.max(2, h / px / 120));
+    for (let k = Math.ceil(from / step); k * step < to; k++) {
+      const at = y0 - (k * step - lat) / north;
+      if (at < y + 150 * px || at > y + h - 60 * px) continue;
+      tick(`M${x} ${at}h${5 * px}`);
+      text(spelt(k * step, step, "NS"), x + 8 * px, at + 4 * px, "start");
+    }
+  }
+
   function cellPath(runs) { // of a list of (first, how many)
     const parts = [];
     for (let k = 0; k < runs.length; k += 2) {
@@ -103,7 +135,7 @@
 
   function draw() {
     const u = own(), t = state.t, on = state.show;
-    const [x, y, w, h] = box();
+    const [x, y, w, h] = zoomed(box());
     svg.setAttribute("viewBox", [x, y, w, h].map((v) => +v.toFixed(5)).join(" "));
     const size = svg.getBoundingClientRect(), perKm = Math.max(1e-9, Math.min((size.width || 600) / w, (size.height || 500) / h)), px = 1 / perKm;
     spot = px;
@@ -147,8 +179,10 @@
       el("path", { class: "mark-released", d: `M${a} ${b - r}L${a + r} ${b}L${a} ${b + r}L${a - r} ${b}z`, "stroke-width": 2 * px, ...(same ? { "fill-opacity": 0.55 } : {}) }, layer.marks);
       if (same) layer.marks.appendChild(layer.marks.firstChild); // the true location stays to be seen
     }
-    let bar = 10 ** Math.floor(Math.log10(w / 3));
-    for (const k of [5, 2]) if (bar * k <= w / 3) { bar *= k; break; }
+    const across = (size.width || 600) * px, down = (size.height || 500) * px;
+    axes(x + (w - across) / 2, y + (h - down) / 2, across, down, px);
+    const bar = round(Math.min(w, across) / 3);
+    stage.dataset.zoom = state.zoom;
     $("bar").style.width = `${bar * perKm}px`;
     $("bar-text").textContent = bar >= 1 ? `${bar} km` : `${Math.round(bar * 1000)} m`;
     stage.dataset.step = t;
@@ -251,23 +285,42 @@
   $("scrub").oninput = (event) => go(+event.target.value);
   $("user").onchange = (event) => choose(+event.target.value);
   for (const input of document.querySelectorAll("[data-show]")) input.onchange = () => { state.show[input.dataset.show] = input.checked; draw(); };
-  for (const input of document.querySelectorAll("[name=view]")) input.onchange = () => { state.view = input.value; draw(); };
+  for (const input of document.querySelectorAll("[name=view]")) input.onchange = () => { state.view = input.value; home(); };
+  $("zoom-in").onclick = () => zoom(1.6);
+  $("zoom-out").onclick = () => zoom(1 / 1.6);
+  $("zoom-home").onclick = home;
   $("explorer").addEventListener("keydown", (event) => {
     const tag = event.target.tagName;
     if (tag === "SELECT" || tag === "INPUT" || event.altKey || event.ctrlKey || event.metaKey) return;
-    const act = { ArrowRight: () => go(state.t + 1), ArrowLeft: () => go(state.t - 1), Home: () => go(0), End: () => go(steps() - 1), ArrowDown: () => choose(state.user + 1), ArrowUp: () => choose(state.user - 1) }[event.key];
+    const act = { ArrowRight: () => go(state.t + 1), ArrowLeft: () => go(state.t - 1), Home: () => go(0), End: () => go(steps() - 1), ArrowDown: () => choose(state.user + 1), ArrowUp: () => choose(state.user - 1), "+": () => zoom(1.6), "-": () => zoom(1 / 1.6), 0: home }[event.key];
     if (act) { act(); event.preventDefault(); }
     else if (event.key === " " && tag !== "BUTTON") { play(); event.preventDefault(); }
   });
-  let from = null; // a swipe is a step
-  stage.addEventListener("pointerdown", (event) => { from = [event.clientX, event.clientY]; });
+  // -- one finger swipes a step, two zoom; a mouse moves the map
+  const held = new Map();
+  let from = null;
+  const scale = () => { const [, , w, h] = zoomed(box()), size = svg.getBoundingClientRect(); return Math.max(w / (size.width || 600), h / (size.height || 500)); };
+  stage.addEventListener("pointerdown", (event) => { held.set(event.pointerId, [event.clientX, event.clientY]); from = held.size === 1 ? [event.clientX, event.clientY] : null; });
+  stage.addEventListener("pointermove", (event) => {
+    const before = held.get(event.pointerId), now = [event.clientX, event.clientY];
+    if (!before) return;
+    const other = [...held].find(([id]) => id !== event.pointerId), far = (p) => Math.hypot(p[0] - other[1][0], p[1] - other[1][1]) || 1;
+    held.set(event.pointerId, now);
+    if (other) zoom(far(now) / far(before));
+    else if (event.pointerType === "mouse") { const km = scale(); state.dx -= (now[0] - before[0]) * km; state.dy -= (now[1] - before[1]) * km; draw(); }
+  });
+  const lift = (event) => { held.delete(event.pointerId); };
   stage.addEventListener("pointerup", (event) => {
-    if (!from) return;
+    lift(event);
+    if (!from || event.pointerType === "mouse") return;
     const dx = event.clientX - from[0], dy = event.clientY - from[1];
     from = null;
     if (Math.abs(dx) > 30 && Math.abs(dx) > 1.5 * Math.abs(dy)) go(state.t + (dx < 0 ? 1 : -1));
   });
-  stage.addEventListener("pointercancel", () => { from = null; });
+  stage.addEventListener("pointercancel", (event) => { lift(event); from = null; });
+  stage.addEventListener("pointerleave", lift);
+  stage.addEventListener("dblclick", () => zoom(2));
+  stage.addEventListener("wheel", (event) => { if (event.ctrlKey) { event.preventDefault(); zoom(2 ** (-event.deltaY / 200)); } }, { passive: false });
   new ResizeObserver(() => draw()).observe(stage);
   if (window.matchMedia) window.matchMedia("print").addEventListener("change", () => draw());
   const first = own().released.findIndex((z) => z >= 0);

@@ -104,6 +104,7 @@ def test_help_and_version_come_without_compiling():
     ).stdout
     assert version.splitlines()[0] == f"pglp-fast {pf.__version__}"
     assert "numba " in version and f"{os.cpu_count()} cores" in version  # for reports of bugs
+    assert re.search(r"^CPU \S.* \(LLVM: \w+\)", version, re.M)  # what Numba compiles for
 
 
 @large

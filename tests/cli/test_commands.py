@@ -47,6 +47,8 @@ def test_every_option_is_explained_and_every_command_has_examples():
         "report",
         "experiment",
         "warmup",
+        "convert",
+        "completion",
     }
     for name, parser in subcommands().items():
         text = parser.format_help()
@@ -88,7 +90,9 @@ def examples(text):
         "plot",
         "report",
         "experiment",
+        "convert",
         "warmup",
+        "completion",
     ],
 )
 def test_the_examples_of_the_help_texts_run(tmp_path, name, capsys):
@@ -287,7 +291,10 @@ def test_pictures_of_every_kind(tmp_path, capsys, end):
         (["map", "-o", "a.png", "--cell-km", "1"], "plot map needs TABLE"),
         (["noise", "-o", "a.png", "--policy", "blocks:3", *MAP], "plot noise needs --epsilon"),
         (["map", "t.csv", "-o", "a.png"], "which map? Give --cell-km"),
-        (["map", "t.csv", "-o", "a.bmp", "--cell-km", "1"], "name the picture .png, .svg or .pdf"),
+        (
+            ["map", "t.csv", "-o", "a.bmp", "--cell-km", "1"],
+            "name the picture .png, .svg, .pdf or .html",
+        ),
         (
             ["map", "t.csv", "-o", "a.png", "--cell-km", "1", "--epsilon", "1"],
             "plot map has no use for --epsilon: leave it out",

@@ -104,6 +104,9 @@ def test_fit_by_period_of_the_local_day(tmp_path):
             [*MAP, "--format", "geolife", "--names", "a,b"],
             "--names is for tables: geolife files have columns and times of their own",
         ),
+        ([*MAP, "--users", "nobody"], "history.csv has no user 'nobody'; it has e.g. "),
+        ([*MAP, "--users", "@gone.txt"], "gone.txt cannot be read"),
+        ([*MAP, "--users", "0", "--except-users", "1"], "not both"),
         ([*MAP, "--step", "soon"], "'soon' is not a duration: write 30s, 5min, 1h or 1d"),
     ],
 )
@@ -113,6 +116,25 @@ def test_bad_fits_are_told(tmp_path, capsys, more, message):
     err = capsys.readouterr().err
     assert message in err and "Traceback" not in err
     assert not (tmp_path / "model.npz").exists()
+
+
+def test_a_model_of_some_users_is_that_of_their_rows(tmp_path, capsys):
+    """--users was not there: a model of other people needed a table of its own."""
+    walks(tmp_path / "history.csv", 6, 30, 0)
+    rows = read(tmp_path / "history.csv")
+    some = [row for row in rows if row["user"] in ("1", "4")]
+    write_csv(tmp_path / "two.csv", {k: [row[k] for row in some] for k in rows[0]})
+    (tmp_path / "others.txt").write_text("0\n2\n\n3\n5\n")
+    for name, table, how in (
+        ("a", "two.csv", []),
+        ("b", "history.csv", ["--users", "1,4"]),
+        ("c", "history.csv", ["--except-users", "@others.txt"]),
+    ):
+        said = answer(capsys, "fit", table, "-o", f"{name}.npz", *MAP, *how)
+        assert said["cleaning"]["kept"] == len(some)
+    a, b, c = (pf.MobilityModel.open(f"{name}.npz") for name in "abc")
+    for other in (b, c):
+        assert np.array_equal(a.chains[0].data, other.chains[0].data)
 
 
 def test_a_geolife_folder_is_known_by_its_files(tmp_path, capsys):

@@ -1168,3 +1168,33 @@ def test_touch(browser, written):
     all_of_them = "[...document.querySelectorAll('button, select, input[type=range]')]"
     small = f"{all_of_them}.filter(e => e.getBoundingClientRect().height < 44).length"
     assert browser.ask(small) == 0
+
+
+def test_the_map_has_degrees_where_they_belong_and_zooms(browser, city, written):
+    """The map had no axes. Would catch ticks that are half a cell, or a map's height, off."""
+    grid = city[0]
+    browser.resize(1280, 900)
+    browser.open(written[0])
+    browser.click("[name=view][value=map]")
+    ticks = browser.ask(
+        "[...document.querySelectorAll('[data-layer=axes] .tick')].map(t => t.getAttribute('d'))"
+    )
+    names = browser.ask(
+        "[...document.querySelectorAll('[data-layer=axes] .degrees')].map(t => t.textContent)"
+    )
+    assert len(ticks) == len(names) >= 4 and {n[-1] for n in names} == {"N", "E"}
+    lat0, lon0 = grid.latlon(0)
+    a_row, a_col = grid.latlon(grid.cols)[0] - lat0, grid.latlon(1)[1] - lon0
+    for d, name in zip(ticks, names, strict=True):
+        x, y = map(float, re.match(r"M(\S+) (\S+?)[hv]", d).groups())
+        value = float(name[:-3])
+        if name[-1] == "E":  # the drawing starts at the corner, half a cell from the first middle
+            assert x / 0.5 - 0.5 == pytest.approx((value - lon0) / a_col, abs=1e-6)
+        else:
+            assert grid.rows - y / 0.5 - 0.5 == pytest.approx((value - lat0) / a_row, abs=1e-6)
+    wide = "+document.querySelector('#stage svg').getAttribute('viewBox').split(' ')[2]"
+    before = browser.ask(wide)
+    browser.click("#zoom-in")
+    assert browser.ask(wide) == pytest.approx(before / 1.6, rel=1e-4)
+    browser.click("#zoom-home")
+    assert browser.ask(wide) == before and browser.problems == []
