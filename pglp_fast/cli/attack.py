@@ -2,6 +2,7 @@
 
 import argparse
 
+from .choices import add_choices
 from .options import (
     POLICY_HELP,
     Commands,
@@ -20,9 +21,9 @@ _TEXT = f"""
 Attack a table that was released with --mobility, as an adversary would who knows the model, the
 policy, the mechanism and everything released: guess where users were, and tell how far off the
 guesses are. Give the options that the table was released with; where it says what they were, they
-are compared. If the true places are still in the
-table, guesses are compared with them too, and the release's own error (utility) stands beside the
-adversary's (privacy).
+are compared. Which policy and epsilon held when, where they differ, is read from the table. If the
+true places are still in the table, guesses are compared with them too, and the release's own error
+(utility) stands beside the adversary's (privacy).
 
 {POLICY_HELP}
 """
@@ -43,6 +44,7 @@ def add(commands: Commands) -> None:
     add_mechanism(parser)
     add_map(parser, from_model=True)
     add_mobility(parser, required=True)
+    add_choices(parser)
     attack = parser.add_argument_group("attack")
     add_traces(attack, "attack at most N persons, evenly picked (default: 500)")
     attack.add_argument(
@@ -69,7 +71,7 @@ def _run(options: argparse.Namespace) -> None:
     plan = plans.plan_of(options)
     read = read_back.read_traces(options, plan)
     checked = read_back.check_options(options.table, plan)
-    observed = plan.for_traces(0).observe(read.events, cycle=plan.cycle)
+    observed = plan.for_traces(0).observe(read.events, cycle=plan.cycle, **read.chosen)
     table = attack(observed, truth=read.truth).table(confidence=options.confidence or 0.95)
     document = {
         **asdict(table),

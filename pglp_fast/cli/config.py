@@ -1,6 +1,7 @@
 """``--config job.toml``: options from a file, overridden by those on the command line."""
 
 import difflib
+import json
 import tomllib
 from collections.abc import Mapping
 from typing import Any
@@ -59,7 +60,9 @@ def _arguments(path: str, kinds: Mapping[str, str]) -> list[str]:
 
 
 def _text(path: str, key: str, value: Any) -> str:
-    """A value as it would be typed: lists with commas, tables as name=value."""
+    """A value as it would be typed: lists with commas, tables as name=value; schedules as JSON."""
+    if key in ("policies", "schedule") and isinstance(value, dict):
+        return json.dumps(value, default=str)
     if isinstance(value, dict):
         return ",".join(f"{k}={_joined(path, key, v, '+')}" for k, v in value.items())
     return _joined(path, key, value, ",")

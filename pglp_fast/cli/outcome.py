@@ -11,6 +11,7 @@ from pglp_fast.mechanisms.registry import MECHANISMS, load
 from pglp_fast.pipeline.fingerprint import OWN
 from pglp_fast.pipeline.maps import describe
 from pglp_fast.pipeline.plan import Plan
+from pglp_fast.pipeline.plan_facts import choices_in_words
 from pglp_fast.pipeline.released import MALFORMED, STEP, Outcome
 
 from .terminal import note, result
@@ -44,6 +45,8 @@ def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
     """The result, and what the user should know besides."""
     facts, told = plan.facts, headline(plan.graph, plan.epsilon, calibration=plan.calibration)
     spent, usual = outcome.most * plan.epsilon, outcome.median * plan.epsilon
+    if outcome.epsilons is not None:
+        spent, usual = outcome.epsilons
     error = _expected_error(plan)
     document = {
         "output": options.output,
@@ -80,6 +83,7 @@ def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
         f"map: {describe(plan.map)}",
         f"policy {facts['policy']} ({facts['edges']:,} edges), {plan.mechanism}, epsilon "
         f"{plan.epsilon:g} a release",
+        *choices_in_words(plan),
         *([] if error is None else [f"expected error of a release: {error:.3f} km{_ON_MAP}"]),
         f"epsilon adds up: {usual:g} for the median user ({outcome.median:g} releases), {spent:g} "
         f"for the one with most ({outcome.most:,})",

@@ -10,6 +10,7 @@ from . import maps
 _SAME = (
     *("epsilon", "policy", "labels", "mechanism", "calibration", "remap", "mobility", "repair"),
     *("delta", "likelihood", "budget", "columns", "names", "delimiter", "timezone", "prefix"),
+    *("policies", "schedule", "policy_column", "epsilon_column", "window", "ledger"),
     *("time_format", "decimal", "keep", "on_error", "allow_outside", "seed"),
 )
 
@@ -19,6 +20,8 @@ def plan_of(options: argparse.Namespace, grid: pf.Grid | None = None) -> pf.Plan
     import datetime
 
     given = {name: getattr(options, name) for name in _SAME if hasattr(options, name)}
+    if given.get("policies") and not (given.get("schedule") or hasattr(options, "policy_column")):
+        given["policy_column"] = f"{options.prefix}policy"  # a released table tells it
     step = getattr(options, "step", None)
     if step is not None and options.mobility is None:
         raise pf.InvalidParameter(

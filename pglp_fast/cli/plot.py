@@ -302,7 +302,7 @@ def _trace(options: argparse.Namespace, plot: Any, zooms: bool) -> tuple[Any, di
     from . import maps, read_back
 
     grid = maps.released_grid(options) or maps.need_grid(options)
-    user, ms, cell, truth, labels = read_back.read_rows(options, grid)
+    user, ms, cell, truth, labels, _ = read_back.read_rows(options, grid)
     if truth is None:
         raise pf.InvalidTable(
             f"{options.table} has no true places: plot trace needs a table released with --keep all"

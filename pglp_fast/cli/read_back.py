@@ -20,23 +20,26 @@ UNCHECKED = "does not say how it was released: what follows holds if it was with
 
 class Rows(NamedTuple):
     """Rows that were released: user (a code), time in ms, released cell, true cell where the
-    table still has it; users' names."""
+    table still has it; users' names; policy and epsilon, where they differ."""
 
     user: NDArray[np.int32]
     ms: NDArray[np.int64]
     cell: NDArray[np.int32]
     truth: NDArray[np.int32] | None
     labels: list[str]
+    chosen: dict[str, Any]
 
 
 class Traces(NamedTuple):
-    """Released and true cells and times of persons, event by event; who they are; of how many."""
+    """Released and true cells and times of persons, event by event; who they are; of how many;
+    policy and epsilon of each event, where they differ."""
 
     events: pf.Events
     times: NDArray[np.datetime64]
     truth: NDArray[np.int32] | None
     labels: list[str]
     of: int
+    chosen: dict[str, Any]
 
 
 def check_options(table: str, plan: pf.Plan) -> bool:
@@ -126,7 +129,36 @@ def read_rows(options: argparse.Namespace, grid: pf.Grid) -> Rows:
             if len(known)
             else None
         )
-    return Rows(user[at], ms[at], cell[at], truth, labels)
+    return Rows(user[at], ms[at], cell[at], truth, labels, _chosen(options, names, number[at]))
+
+
+def _chosen(
+    options: argparse.Namespace, names: list[str], number: NDArray[np.int64]
+) -> dict[str, Any]:
+    """Policies and epsilons of some rows, as the released table tells them."""
+    wanted = {name: f"{options.prefix}{name}" for name in ("policy", "epsilon")}
+    wanted = {name: column for name, column in wanted.items() if column in names}
+    if not wanted:
+        return {}
+    place = {role: f"{options.prefix}{role}" for role in ("lat", "lon")}
+    how = {name: getattr(options, name) for name in ("names", "delimiter")}
+    columns = {**(options.columns or {}), **place}
+    parts: dict[str, list[Any]] = {name: [] for name in wanted}
+    lines: list[NDArray[np.int64]] = []
+    with open_batches(options.table, columns=columns, **how) as table:
+        for raw in table:
+            rows = np.arange(raw.first, raw.first + len(raw.rows))
+            lines.append(rows if raw.numbers is None else raw.numbers)
+            for name, column in wanted.items():
+                parts[name] += raw.rows.column(column).to_pylist()
+    at = np.searchsorted(np.concatenate(lines), number)
+    found = {name: np.array(values, object)[at] for name, values in parts.items()}
+    try:
+        return {k: v.astype(float) if k == "epsilon" else v.astype(str) for k, v in found.items()}
+    except (TypeError, ValueError):
+        raise pf.InvalidTable(
+            f"{options.table}: {wanted['epsilon']} must be numbers where a place was released"
+        ) from None
 
 
 def evenly(n: int, most: int) -> NDArray[np.int64]:
@@ -154,6 +186,7 @@ def read_traces(options: argparse.Namespace, plan: pf.Plan) -> Traces:
         None if rows.truth is None else rows.truth[which],
         [rows.labels[code] for code in chosen.tolist()],
         len(persons),
+        {name: values[which] for name, values in rows.chosen.items()},
     )
 
 

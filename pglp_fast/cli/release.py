@@ -3,6 +3,7 @@
 import argparse
 from typing import Any
 
+from .choices import add_choices, budget
 from .options import (
     POLICY_HELP,
     Commands,
@@ -17,7 +18,6 @@ from .options import (
     command,
     count_from,
     kept,
-    positive,
 )
 
 _TEXT = f"""
@@ -34,6 +34,8 @@ columns that are kept (--keep; the user and the time, unless told), and behind t
                                  skip)
                       malformed  not released: cannot be read (--on-error skip)
   released_exposed    with --mobility: the domain was one cell that cannot be hidden
+  released_policy, released_epsilon
+                      where they differ: which policy and epsilon held
   released_surrogate  with --mobility, and only beside the true places, of which it tells: the true
                       cell was not in the adversary's domain, the nearest cell of it was released
                       from
@@ -52,6 +54,10 @@ model's duration:
   - steps without a row are silence, however long: the adversary's belief moves on through them,
     nothing is released or spent.
 The model must be public knowledge: one that was fitted on the very traces that are released is not.
+
+Policies and epsilons may differ: by a column of the table, or by a schedule (by time of day, period
+of the model, person, or the place released last). They must follow from what everybody may know,
+never from where somebody is: the output tells them.
 
 Times are not protected, and neither are other columns that you keep: they are written as they are.
 A status tells what it says: 'outside' that somebody was off the map.
@@ -75,6 +81,8 @@ pglp-fast release trips.csv -o kept.csv --epsilon 1 --policy blocks:3 --mobility
     --keep user,time,place
 pglp-fast release trips.csv -o food.csv --epsilon 0.5 --policy categories:6 --labels places.csv \\
     --cell-km 0.34 --mechanism plm
+pglp-fast release trips.csv -o day1.csv --epsilon 0.5 --policy blocks:3 --mobility model.npz \\
+    --budget 8 --window 1d --on-error skip --ledger spent.ledger
 
 all of it from a file, job.toml; options on the command line override it, unknown keys are errors:
   table = "trips.csv"
@@ -83,6 +91,8 @@ all of it from a file, job.toml; options on the command line override it, unknow
   policy = "blocks:3"
   mobility = "model.npz"
   columns = { user = "user", lat = "lat", lon = "lon" }
+  policies = { night = "blocks:5" }
+  schedule = { times = { "22:00-06:00" = "night" }, persons = { "3" = 0.5 } }
 pglp-fast release --config job.toml --force
 """
 
@@ -109,6 +119,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     add_mechanism(parser)
     add_map(parser, from_table=True, from_model=True)
     add_mobility(parser)
+    add_choices(parser, columns=True)
     _add_limits(parser)
     add_table(parser)
     writing = parser.add_argument_group("writing")
@@ -136,9 +147,21 @@ def _add_limits(parser: argparse.ArgumentParser) -> None:
     limits = parser.add_argument_group("limits and errors")
     limits.add_argument(
         "--budget",
-        type=positive,
+        type=budget,
         metavar="E",
-        help="total epsilon of a user in this table; rows beyond it are not released",
+        help="epsilon of a user in this table, in total or over any --window; rows beyond it are "
+        "not released. Several: total=100,24=5,1d=8",
+    )
+    limits.add_argument(
+        "--window",
+        metavar="N",
+        help="steps that the budget is for, or a duration such as 1d (with --mobility)",
+    )
+    limits.add_argument(
+        "--ledger",
+        metavar="FILE",
+        help="a file where releases are written down before they are made: the budget holds for "
+        "all tables, days and processes that share it. Made if it is not there; keep it private",
     )
     limits.add_argument(
         "--on-error",
@@ -196,10 +219,10 @@ def _run(options: argparse.Namespace) -> None:
             "-o - is standard output, and a file is needed, which appears whole or not at all: "
             "name one"
         )
-    refuse_pipes([options.table, options.mobility, options.labels])
+    refuse_pipes([options.table, options.mobility, options.labels, options.ledger])
     out = target_of(Path(options.output))
     beside = [Path(f"{out}{end}") for end in ("", ".json", ".work")]
-    refuse_inputs(beside, [options.config, options.mobility])
+    refuse_inputs(beside, [options.config, options.mobility, options.ledger])
     warn_of_compiling("run.run_users" if options.mobility else "tables.release_table")
     plan = plan_of(options, None if options.mobility else _grid(options))
     try:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pglp_fast as pf
 
+from .choices import add_choices
 from .options import (
     POLICY_HELP,
     Commands,
@@ -66,6 +67,7 @@ def add(commands: Commands) -> None:
     add_mechanism(parser)
     add_map(parser, from_model=True)
     add_mobility(parser)
+    add_choices(parser)
     add_table(parser)
     add_json(parser)
     parser.set_defaults(run=_run)
@@ -114,7 +116,7 @@ def _report_traces(options: argparse.Namespace, out: Any, how: dict[str, Any]) -
     pf.write_report(
         out,
         releaser,
-        releaser.observe(laid.cells, periods=laid.periods),
+        releaser.observe(laid.cells, periods=laid.periods, **laid.spread(read.chosen)),
         _wanted_truth(options, truth),
         users=read_back.evenly(len(read.labels), options.users),
         labels=read.labels,
@@ -134,12 +136,25 @@ def _report_rows(options: argparse.Namespace, out: Any, how: dict[str, Any]) -> 
     plan = plans.plan_of(options, maps.need_grid(options))
     found = read_back.read_rows(options, plan.map)
     truth = _wanted_truth(options, found.truth)
-    known = slice(None) if truth is None else truth >= 0
+    known = np.ones(len(found.cell), bool) if truth is None else truth >= 0
+    note, others = _unchecked(options, plan), _under_others(found.chosen, plan.epsilon, known)
+    if others.any():
+        told = f"{int(others.sum()):,} rows under other policies or epsilons are left out."
+        note, known = f"{note} {told}" if note else told, known & ~others
     labels = np.array(found.labels, dtype=object)[found.user[known]]  # of one user: one sample
     true = None if truth is None else truth[known]
-    note = _unchecked(options, plan)
     pf.write_report(out, plan.for_rows(), found.cell[known], true, labels=labels, note=note, **how)
     return len(found.cell)
+
+
+def _under_others(chosen: dict[str, Any], epsilon: float, known: Any) -> Any:
+    """Rows that were released under other policies than the default one, or another epsilon."""
+    out = known & False
+    if "policy" in chosen:
+        out |= chosen["policy"] != "default"
+    if "epsilon" in chosen:
+        out |= chosen["epsilon"] != epsilon
+    return out & known
 
 
 def _unchecked(options: argparse.Namespace, plan: Any) -> str | None:

@@ -7,14 +7,19 @@ from typing import Any
 import numpy as np
 
 from pglp_fast._util.progress import Progress
+from pglp_fast.traces.composition import compose
+from pglp_fast.traces.job_ledger import Spent
+from pglp_fast.traces.ledger import Ledger
 
 from . import tasks
 from .account import Account
+from .booking import Booking, read_ledger, refuse_over_budget
+from .elsewhere import settled
 from .executors import run_tasks
 from .fingerprint import Fingerprint, beside
 from .job import Job
 from .plan import Plan
-from .release import certified, check_places, refuse_over_budget
+from .release import certified, check_places
 from .released import ALONE, Outcome
 from .source import FileSource
 from .tasks import Chunk, Context
@@ -47,7 +52,7 @@ class AlongFiles:
         self._folder = job.folder.absolute()
         rows = sum(file.about for file in files)
         self._context = Context(
-            tasks.settled(plan), job.seed, [file.path.absolute() for file in files], job.digest,
+            settled(plan), job.seed, [file.path.absolute() for file in files], job.digest,
             max(1, -(-rows // batch_rows)), batch_rows, _is_remembered(plan), executor is not None,
         )  # fmt: skip
         tasks.put_context(self._folder, self._context)
@@ -71,19 +76,23 @@ class AlongFiles:
             outcome.own = fixes.share_of(self._plan.mobility)
         each = [(i, j, rows) for i, s in enumerate(said) for j, rows in enumerate(s["chunks"])]
         self._chunks = [Chunk(*chunk, number) for number, chunk in enumerate(each)]
-        if self._plan.allowed is not None and self._plan.on_error == "raise":
-            self._refuse_over_budget()
+        booking = Booking(self._plan, self._job.name, self._folder)
+        if self._plan.ledger is not None or (self._plan.limits and self._plan.on_error == "raise"):
+            booking.begin(self._count)
         account = Account()
         outcome.statuses += statuses
         outcome.statuses[ALONE] = 0
-        releases = [np.zeros(0, np.int64)]  # of every person
+        releases, sums = [np.zeros(0, np.int64)], [np.zeros(0)]  # of every person
         for one in self._released(int(statuses[ALONE])):
             account |= Account.from_dict(one["account"])
             outcome.statuses += np.array(one["statuses"])
             releases.append(np.repeat(np.arange(len(one["by_releases"])), one["by_releases"]))
+            sums.append(np.array(one["sums"], np.float64))
             for name in ("persons", "bare", "surrogates", "exposed"):
                 setattr(outcome, name, getattr(outcome, name) + one[name])
-        outcome.spend(np.concatenate(releases))
+        many = self._plan.many_epsilons
+        outcome.spend(np.concatenate(releases), np.concatenate(sums) if many else None)
+        booking.settle(self._kept())
         outcome.certificate = certified(self._plan, self._job.seed, account)
 
     def write(self, facts: list[dict[str, Any]]) -> None:
@@ -110,18 +119,30 @@ class AlongFiles:
         todo = [(part, self._chunks) for part in range(n)]
         return self._run(tasks.release_persons, todo, sizes, "rows", "releasing ")
 
-    def _refuse_over_budget(self) -> None:
-        """An error where rows are beyond the budget, before anything is drawn."""
+    def _kept(self) -> Ledger | None:
+        """What all parts left to their persons, where a ledger is kept."""
+        if self._plan.ledger is None:
+            return None
+        parts = range(self._context.parts)
+        paths = [self._folder / self._context.name("kept", part) for part in parts]
+        some = [read_ledger(path, self._plan) for path in paths if path.exists()]
+        return compose(*some) if some else None
+
+    def _count(self, past: Ledger | None) -> Spent:
+        """What all parts will spend; an error where rows are beyond the budget. (Tasks know the
+        past from the work folder.)"""
         todo = [(part, self._chunks) for part in range(self._context.parts)]
         found = self._run(tasks.count_over, todo, [0] * len(todo), "rows", "counting ")
-        over = sum(n for n, _, _ in found)
-        if not over:
-            return
-        _, chunk, row = min((f for f in found if f[0]), key=lambda f: f[1:])
+        over = sum(f[0] for f in found)
+        spent = Spent.joined([f[3] for f in found])
+        if not over or self._plan.on_error != "raise":
+            return spent
+        _, chunk, row, _ = min((f for f in found if f[0]), key=lambda f: f[1:3])
         at = self._chunks[chunk]
         before = sum(c.rows for c in self._chunks if c.piece == at.piece and c.part < at.part)
         who = tasks.label_at(self._context, self._pieces[at.piece], before + row)
         refuse_over_budget(self._plan, over, who)
+        return spent
 
     def _run(
         self,

@@ -2,6 +2,8 @@
 
 import secrets
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from numpy.typing import NDArray
 from pglp_fast._util import validate as check
 from pglp_fast._util.arrays import starts_of
 from pglp_fast._util.packages import Later
+from pglp_fast._util.storage import alone_with
 from pglp_fast.adversary.priors import make_priors
 from pglp_fast.errors import InvalidParameter, InvalidTable
 from pglp_fast.io.arrow import frame_batches
@@ -18,20 +21,29 @@ from pglp_fast.io.columns import match
 from pglp_fast.io.parse import parse
 from pglp_fast.io.table_batches import Fixes
 from pglp_fast.mechanisms.randomness import make_key
+from pglp_fast.traces.choices import Choices, numbered
+from pglp_fast.traces.composition import compose
 from pglp_fast.traces.engine import Trace, Users, first_state
+from pglp_fast.traces.job_ledger import Spent, begin_job, settle_job
 from pglp_fast.traces.layout import checked_cycle
+from pglp_fast.traces.ledger import Ledger
+from pglp_fast.traces.ledger_file import LedgerFile
 from pglp_fast.traces.proof import Proof
 from pglp_fast.traces.state_rows import join_users, take_users
 
 from .account import Account, Certificate
+from .alone import BookedRows
+from .booking import refuse_over_budget
+from .choice import Choice
+from .choosing import followed
 from .person_store import Known, PersonStore
 from .persons import Numbers
 from .plan import Plan
-from .release import Alone, Release, check_places, place, refuse_over_budget
+from .release import Release, admission, bare_of, check_places, place_and_choose
 from .released import BUDGET, EXPOSED, LATE, MISSING, REPEAT, STEP, SURROGATE, Added, Outcome
 from .sink import Layout, Shape, released_schema
 from .source import Batch, batch_of, reading_of
-from .steps import lay_out, step_numbers
+from .steps import Steps, lay_out, step_numbers
 from .warm import compile_once
 
 pa = Later("pyarrow")
@@ -87,7 +99,7 @@ class ReleasedBatches(Iterator[Any]):
         self._plan, self.outcome = plan.check(), Outcome()
         seed = secrets.randbits(256) if plan.seed is None else plan.seed
         self._moving = None if plan.model is None else _Moving(plan, seed, self.outcome, resident)
-        self._release: Release = self._moving or Alone(plan, seed, self.outcome)
+        self._release: Release = self._moving or BookedRows(plan, seed, self.outcome)
         self._made = self._batches(iter(batches))
 
     def __next__(self) -> Any:
@@ -128,9 +140,11 @@ class ReleasedBatches(Iterator[Any]):
         for raw in frame_batches(given, self._plan.columns, max(1, len(given))):
             read = parse(raw._replace(first=first), "RecordBatch", reading)
             fixes = Fixes(to_tracks(read, reading), read.at)
-            return self._release(batch_of(fixes, raw._replace(first=first), "RecordBatch", 0))
+            batch = batch_of(fixes, raw._replace(first=first), "RecordBatch", 0)
+            return self._release(batch._replace(raw=given))
         none = np.empty(0, np.uint8)  # no rows
-        return Added(np.empty(0, np.int32), none, None if self._moving is None else none)
+        choice = Choice.none(0) if self._plan.chooses else None
+        return Added(np.empty(0, np.int32), none, None if self._moving is None else none, choice)
 
 
 class _Table:
@@ -152,7 +166,10 @@ class _Moving:
         model = plan.model
         assert model is not None
         self._plan, self._outcome, self._key = plan, outcome, make_key(seed)
-        self._numbers, self._bare = Numbers(seed), plan.graph.degrees() == 0
+        self._numbers, self._name = Numbers(seed), secrets.token_hex(8)
+        self._file: LedgerFile | None = None
+        if plan.ledger is not None:
+            self._file = LedgerFile(plan.ledger, plan.policy_set)
         compile_once(plan)  # engines such as Spark start many of these at once
         self._engine = plan.for_traces(seed).engine
         self._priors = make_priors(model, None, 1)
@@ -161,7 +178,8 @@ class _Moving:
         self.store = PersonStore(first_state(self._priors, len(self._engine.policies)), resident)
 
     def __call__(self, batch: Batch) -> Added:
-        cells, status = place(batch, self._plan)
+        plan = self._plan
+        cells, status, choice = place_and_choose(batch, self._plan)
         untimed = batch.at[np.isnat(batch.tracks.time)]
         status[untimed], cells[untimed] = MISSING, -1
         flags, ms = np.zeros(batch.rows, np.uint8), np.zeros(batch.rows, np.int64)
@@ -174,25 +192,60 @@ class _Moving:
         at = np.flatnonzero(cells >= 0)
         row = np.searchsorted(number, who[at])  # of each fix, its person
         out = np.full(batch.rows, -1, np.int32)
-        at, row = self._repeated(known, at, row, ms, batch, out, status)
-        steps = lay_out(
-            row, ms[at], self._plan.step_ms, self._plan.allowed, known.state.spending.releases[row]
-        )
-        if steps.over.any():
-            over = at[steps.over]
-            first = int(np.searchsorted(batch.at, over[0]))
-            label = str(batch.tracks.user.values()[first])
-            refuse_over_budget(self._plan, len(over), label)
-        first_rows = at[steps.rows]
+        at, row = self._repeated(known, at, row, ms, batch, out, status, choice)
+        epsilon = np.full(len(at), plan.epsilon) if choice is None else choice.epsilon[at]
+        with self._booked(known, row, ms[at], epsilon) as steps:
+            if steps.over.any():
+                over = at[steps.over]
+                first = int(np.searchsorted(batch.at, over[0]))
+                label = str(batch.tracks.user.values()[first])
+                refuse_over_budget(plan, len(over), label)
+        leads, kept, whose = at[steps.rows], ~steps.over, row[steps.rows]
         status[at] = np.where(steps.over, BUDGET, REPEAT)
-        status[first_rows] = STEP
-        known, drawn, marks = self._drawn(known, row[steps.rows], steps.step, cells[first_rows])
+        status[leads] = STEP
+        own = None if choice is None else choice.take(leads)
+        if own is not None:  # the first of a batch follows what was released before it
+            own = followed(own, plan.places, np.arange(len(own.policy)), cells[leads],
+                           np.where(np.diff(whose, prepend=-1) != 0, known.cell[whose], -1),
+                           )  # fmt: skip
+        known, drawn, marks = self._drawn(known, whose, steps.step, cells[leads], own)
+        if own is not None and choice is not None:
+            own = followed(own, plan.places, whose, drawn)
+            ends = np.flatnonzero(np.diff(whose, append=-1) != 0)
+            known.policy[whose[ends]], known.epsilon[whose[ends]] = own.take(ends)
+            choice.policy[at[kept]], choice.epsilon[at[kept]] = own.take(steps.follows[kept])
         self.store.put(known)
-        kept = ~steps.over
-        out[at[kept]] = drawn[steps.follows[kept]]
-        flags[first_rows] = marks
-        self._outcome.bare += int(self._bare[cells[first_rows]].sum())
-        return Added(out, status, flags)
+        out[at[kept]], flags[leads] = drawn[steps.follows[kept]], marks
+        if choice is not None:
+            choice.policy[out < 0], choice.epsilon[out < 0] = -1, np.nan
+        self._outcome.bare += int(bare_of(plan, own, cells[leads]).sum())
+        return Added(out, status, flags, choice)
+
+    @contextmanager
+    def _booked(
+        self,
+        known: Known,
+        row: NDArray[np.int64],
+        ms: NDArray[np.int64],
+        epsilon: NDArray[np.float64],
+    ) -> Iterator[Steps]:
+        """The steps that the budget allows; written down in the ledger file, if there is one, when
+        nobody has anything against it."""
+        plan, spent = self._plan, known.state.spending
+        if self._file is None:
+            admit = admission(plan, spent, row, epsilon)
+            yield lay_out(row, ms, plan.step_ms, plan.allowed, spent.releases[row], admit)
+            return
+        with alone_with(self._file.path):
+            before, person = self._file.read(), known.check[row]
+            admit = admission(plan, before, person, epsilon)
+            steps = lay_out(row, ms, plan.step_ms, None, admit=admit)
+            yield steps
+            some, window = steps.rows, plan.limits.window
+            if some.size:
+                more = Spent.on_steps(person[some], steps.step, epsilon[some], window)
+                fresh = np.isin(more.ids, known.check[spent.releases == 0])
+                begin_job(self._file, self._name, before, more, window, fresh)
 
     def _repeated(
         self,
@@ -203,6 +256,7 @@ class _Moving:
         batch: Batch,
         out: NDArray[np.int32],
         status: NDArray[np.uint8],
+        choice: Choice | None,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The fixes of new steps. Those of a person's last step repeat it; others are late."""
         step, last = step_numbers(ms[at], self._plan.step_ms), known.step[row]
@@ -214,7 +268,10 @@ class _Moving:
                 "on_error='skip'"
             )
         status[late], status[same] = LATE, REPEAT
-        out[same] = known.cell[row[step == last]]
+        again = row[step == last]
+        out[same] = known.cell[again]
+        if choice is not None:
+            choice.policy[same], choice.epsilon[same] = known.policy[again], known.epsilon[again]
         new = step > last
         return at[new], row[new]
 
@@ -224,6 +281,7 @@ class _Moving:
         row: NDArray[np.int64],
         step: NDArray[np.int64],
         cells: NDArray[np.int32],
+        choice: Choice | None,
     ) -> tuple[Known, NDArray[np.int32], NDArray[np.uint8]]:
         """(persons after their events; released cells and flags of the events, by person)."""
         start = starts_of(np.bincount(row, minlength=len(known.facts)))
@@ -234,7 +292,7 @@ class _Moving:
             trace, some = whole.part(block)
             users = Users(known.number[block], self._key, self._priors.rows, False)
             before = take_users(known.state, np.arange(block.start, block.stop))
-            choices = self._engine.default_choices(len(trace.cells))
+            choices = self._choices(len(trace.cells), choice and choice.take(some))
             done = self._engine.release(users, before, trace, self._cycle, choices)
             self._proof |= done.proof
             states.append(done.state)
@@ -245,19 +303,34 @@ class _Moving:
         known.step[row[ends]], known.cell[row[ends]] = step[ends], drawn[ends]
         return known, drawn, flags
 
+    def _choices(self, events: int, choice: Choice | None) -> Choices:
+        """Policies and epsilons as the engine takes them."""
+        if choice is None:
+            return self._engine.default_choices(events)
+        engine, policy = self._engine, choice.policy.astype(np.int64)
+        made = numbered(engine.policies, engine.epsilons, policy, choice.epsilon)
+        return made._replace(places=self._plan.places.astype(np.int32))
+
     def finish(self) -> None:
-        """Count persons, and prove what was drawn from."""
+        """Count persons, prove what was drawn from, and settle what was written down."""
         account, all_releases = Account(self._proof), [np.zeros(0, np.int64)]
+        all_sums, ledgers = [np.zeros(0)], list[Ledger]()
         for known in self.store.all():
             releases = known.state.spending.releases
             some = releases > 0
             users = Users(known.number, self._key, self._priors.rows, False)
-            kept = self._engine.ledger(users, known.state).kept_edges()[some]
+            ledger = self._engine.ledger(users, known.state)
+            kept, sums = ledger.kept_edges()[some], ledger.epsilons()
             all_releases.append(releases)
-            most = int(releases.max(initial=0)) * self._plan.epsilon
+            all_sums.append(sums)
+            ledgers += [replace(ledger, ids=known.check)] if len(releases) else []
+            most = float(sums.max(initial=0.0))
             account |= Account(Proof(), int(some.sum()), most, int((kept == 0).sum()))
-        releases = np.concatenate(all_releases)
+        releases, many = np.concatenate(all_releases), self._plan.many_epsilons
         self._outcome.persons = len(releases)
-        self._outcome.spend(releases)
+        self._outcome.spend(releases, np.concatenate(all_sums) if many else None)
+        if self._file is not None and ledgers:
+            with alone_with(self._file.path):
+                settle_job(self._file, self._name, compose(*ledgers))
         verdict = self._engine.prove(account.proof)
         self._outcome.certificate = Certificate.of_account(account, verdict, self._plan.epsilon)

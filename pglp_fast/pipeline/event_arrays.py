@@ -1,6 +1,6 @@
 """Events as arrays, for what follows persons step by step."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,15 @@ class Laid(NamedTuple):
         """Other cells of the same events."""
         out = np.full(self.cells.shape, -1, np.int32)
         out[self.row, self.column] = cells
+        return out
+
+    def spread(self, chosen: dict[str, Any]) -> dict[str, Any]:
+        """Policies and epsilons of the events, in the same places; elsewhere they are not asked
+        for."""
+        out = {}
+        for name, values in chosen.items():
+            out[name] = np.full(self.cells.shape, values[0], values.dtype)
+            out[name][self.row, self.column] = values
         return out
 
 

@@ -54,6 +54,12 @@ def check_facts(path: str | os.PathLike[str], facts: dict[str, Any], plan: Plan)
     if facts["edges_digest"] != said["edges_digest"]:
         other = "other edges" if facts["policy"] == said["policy"] else said["policy"]
         raise InvalidParameter(f"{name} was released with policy='{facts['policy']}', not {other}")
+    others, own = facts.get("policies", {}), said.get("policies", {})
+    if {k: v["edges_digest"] for k, v in others.items()} != {
+        k: v["edges_digest"] for k, v in own.items()
+    }:
+        told = ", ".join(f"{k}={v['policy']}" for k, v in others.items()) or "none"
+        raise InvalidParameter(f"{name} was released with policies='{told}': give the same")
     for key in _OPTIONS:
         if facts.get(key) != said.get(key) and key in facts:
             raise InvalidParameter(

@@ -13,14 +13,18 @@ from pglp_fast._util.progress import Progress
 from pglp_fast._util.storage import file_digest
 from pglp_fast.errors import InvalidParameter, InvalidTable, PGLPError
 from pglp_fast.io.geo import GEO_ENDS
+from pglp_fast.traces.job_ledger import Spent
+from pglp_fast.traces.ledger import Ledger
 
+from .alone import Alone
 from .along_files import AlongFiles
+from .booking import Booking, read_before
 from .executors import check_executor
 from .job import Job, sidecar_of, work_of
 from .paths import mode_for, refuse_inputs, refuse_pipes, target_of
 from .plan import Plan
 from .policies import files_of
-from .release import Alone, check_places
+from .release import check_places
 from .released import Outcome
 from .sink import Layout, writing
 from .source import BATCH_ROWS, FileSource, files_at
@@ -149,7 +153,9 @@ class _Run:
 
     def _one_by_one(self) -> None:
         """Rows are released as they are written; counted even where an output is there already."""
-        release, first = Alone(self.plan, self.job.seed, self.outcome), 0
+        self._book()
+        past = read_before(self.job.folder, self.plan)
+        release, first = Alone(self.plan, self.job.seed, self.outcome, past), 0
         for k, (file, target) in enumerate(zip(self.files, self.job.targets, strict=True)):
             written, layout = self.job.written(target), self.layouts[k]
             if written.exists() or self.job.is_done(target):
@@ -157,6 +163,24 @@ class _Run:
             else:
                 with writing(written, target, file, layout, self._facts(k)) as sink:
                     first = self._through(file, layout, release, first, sink)
+
+    def _book(self) -> None:
+        """Count all rows, and write them down in the ledger file, if there is one, before any is
+        drawn."""
+        if self.plan.ledger is None:
+            return
+
+        def count(past: Ledger | None) -> Spent:
+            outcome, first = Outcome(), 0
+            counting = Alone(self.plan, self.job.seed, outcome, past, draw=False)
+            for file in self.files:
+                for batch in file.batches(first, lambda n: None):
+                    outcome.add(counting(batch))
+                    first = batch.first + batch.rows
+            check_places(outcome, self.plan)
+            return counting.spent()
+
+        Booking(self.plan, self.job.name, self.job.folder).begin(count)
 
     def _through(
         self, file: FileSource, layout: Layout, release: Alone, first: int, sink: Any
@@ -183,7 +207,8 @@ def _name_of(path: Path) -> str:
 def files_read(plan: Plan) -> list[str]:
     """Files that a plan stands on."""
     model = [os.fspath(plan.mobility)] if isinstance(plan.mobility, str | os.PathLike) else []
-    return [*model, *files_of(plan.policy, plan.labels)]
+    named = [path for one in (plan.policies or {}).values() for path in files_of(one, None)]
+    return [*model, *files_of(plan.policy, plan.labels), *named]
 
 
 def _check_targets(out: Path, targets: list[Path], paths: list[Path], plan: Plan) -> None:

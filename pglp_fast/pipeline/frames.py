@@ -13,9 +13,14 @@ from pglp_fast.io.batch import to_tracks
 from pglp_fast.io.columns import match
 from pglp_fast.io.parse import parse
 from pglp_fast.io.table_batches import Fixes
+from pglp_fast.traces.job_ledger import Spent
+from pglp_fast.traces.ledger import Ledger
 
+from .alone import Alone
+from .booking import Booking
+from .choice import Choice
 from .plan import Plan
-from .release import Alone, AlongTraces, Release, check_places
+from .release import AlongTraces, Release, check_places
 from .released import MALFORMED, Added, Outcome
 from .sink import Layout, released_schema
 from .source import BATCH_ROWS, Batch, batch_of, reading_of
@@ -62,6 +67,7 @@ def release_table(frame: Any, plan: Plan) -> Any:
     for raw in frame_batches(frame, plan.columns, BATCH_ROWS):
         read = parse(raw, source, reading)
         batches.append(batch_of(Fixes(to_tracks(read, reading), read.at), raw, source, 0))
+    batches = _with_choices(batches, frame, plan)
     arrow = isinstance(frame, pa.Table | pa.RecordBatch)
     table = frame if pandas or arrow else pa.table(frame)
     columns = [str(name) for name in (table.columns if pandas else table.schema.names)]
@@ -77,6 +83,21 @@ def release_table(frame: Any, plan: Plan) -> Any:
     return need("polars").from_arrow(out) if polars else out
 
 
+def _with_choices(batches: list[Batch], frame: Any, plan: Plan) -> list[Batch]:
+    """Batches with the columns of policies and epsilons, if there are."""
+    wanted = [name for name in (plan.policy_column, plan.epsilon_column) if name is not None]
+    if not wanted:
+        return batches
+    if hasattr(frame, "iloc"):
+        there = [str(name) for name in frame.columns]
+        columns = {n: pa.array(frame.iloc[:, there.index(n)]) for n in wanted if n in there}
+        whole = pa.table(columns)
+    else:
+        table = frame if isinstance(frame, pa.Table | pa.RecordBatch) else pa.table(frame)
+        whole = table.select([name for name in wanted if name in table.schema.names])
+    return [batch._replace(raw=whole.slice(batch.first, batch.rows)) for batch in batches]
+
+
 def _pandas(frame: Any, layout: Layout, added: Added) -> Any:
     old, bad = frame.iloc[:, layout.kept], added.status == MALFORMED
     if bad.any() and not layout.all:
@@ -89,18 +110,34 @@ def _release(batches: list[Batch], plan: Plan) -> Added:
     """What is added to all rows."""
     seed = secrets.randbits(256) if plan.seed is None else plan.seed
     outcome = Outcome()
-    release: Release = (
-        Alone(plan, seed, outcome)
-        if plan.model is None
-        else AlongTraces(plan, seed, batches, outcome)
-    )
+    release: Release
+    if plan.model is not None:
+        release = AlongTraces(plan, seed, batches, outcome)
+    else:
+        release = _alone(batches, plan, seed, outcome)
     parts = [release(batch) for batch in batches]
     for part in parts:
         outcome.add(part)
     check_places(outcome, plan)
     flags = None if plan.model is None else _joined([p.flags for p in parts], np.uint8)
     cells = _joined([p.cells for p in parts], np.int32)
-    return Added(cells, _joined([p.status for p in parts], np.uint8), flags)
+    choice = Choice.joined([p.choice for p in parts if p.choice]) if plan.chooses else None
+    return Added(cells, _joined([p.status for p in parts], np.uint8), flags, choice)
+
+
+def _alone(batches: list[Batch], plan: Plan, seed: int, outcome: Outcome) -> Alone:
+    """Rows one by one; where a ledger file is kept, they are counted there first."""
+    held: list[Ledger | None] = [None]
+
+    def count(past: Ledger | None) -> Spent:
+        held[0], counting = past, Alone(plan, seed, Outcome(), past, draw=False)
+        for batch in batches:
+            counting(batch)
+        return counting.spent()
+
+    if plan.ledger is not None:
+        Booking(plan).begin(count)
+    return Alone(plan, seed, outcome, held[0])
 
 
 def _joined(parts: list[Any], kind: type) -> NDArray[Any]:

@@ -53,6 +53,8 @@ class Job:
     Attributes
     ----------
     seed : int
+    name : str
+        Of this job and no other; the same when it is resumed.
     digest : str
         Of everything that the outputs depend on, the key included.
     """
@@ -119,8 +121,9 @@ class Job:
             self.clear()
             key = secrets.randbits(256) if seed is None else seed
             self._head = {"kind": _KIND, "job": digest, "seed": str(key), "overwrites": force}
+            self._head["name"] = secrets.token_hex(8)  # in a ledger file
             self._write()
-        self.seed = int(self._head["seed"])
+        self.seed, self.name = int(self._head["seed"]), str(self._head.get("name", ""))
         # of all that decides what tasks leave in the folder, the key too
         self.digest = hashlib.sha256(f"{digest} {self.seed}".encode()).hexdigest()
 

@@ -18,7 +18,7 @@ from pglp_fast.traces.engine import State
 from pglp_fast.traces.state_rows import from_bytes, join_users, take_users, to_bytes
 
 Ints = NDArray[np.int64]
-_FACTS = 5  # numbers that are kept of a person, besides its state
+_FACTS = 7  # numbers that are kept of a person, besides its state
 _AT_ONCE = 500  # persons of a query
 
 
@@ -29,8 +29,9 @@ class Known(NamedTuple):
     ----------
     facts : of each person
         its number, which keys the noise; another number of its label, for two persons must not
-        share one; the last step with a release, -1 before the first; what was released; the batch
-        that had the person last
+        share one, and which is the one in ledgers; the last step with a release, -1 before the
+        first; what was released; the batch that had the person last; policy and epsilon of the
+        last release
     state : what the adversary knows of each
     """
 
@@ -56,6 +57,14 @@ class Known(NamedTuple):
     @property
     def met(self) -> Ints:
         return self.facts[:, 4]
+
+    @property
+    def policy(self) -> Ints:
+        return self.facts[:, 5]
+
+    @property
+    def epsilon(self) -> NDArray[np.float64]:
+        return self.facts[:, 6].view(np.float64)
 
     def take(self, rows: Ints) -> "Known":
         return Known(self.facts[rows], take_users(self.state, rows))

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from pglp_fast.errors import InvalidState
 from pglp_fast.io.labels import Coded
+from pglp_fast.traces.ledger import number_of
 
 _BITS = 60  # of a number
 
@@ -72,12 +73,6 @@ def person_number(key: bytes, label: str) -> int:
     return int.from_bytes(digest, "big") >> (64 - _BITS)
 
 
-def person_check(key: bytes, label: str) -> int:
-    """Another number, to tell persons apart who share the first by chance."""
-    digest = hashlib.blake2b(label.encode(), key=key, digest_size=8, person=b"check").digest()
-    return int.from_bytes(digest, "big", signed=True)
-
-
 class Numbers:
     """Numbers of the persons of rows, each worked out once for a source of labels."""
 
@@ -90,7 +85,8 @@ class Numbers:
         if user.source is not self._source:
             self._source, self._known = user.source, np.empty((0, 2), np.int64)
         fresh = [str(label) for label in user.labels[len(self._known) :].tolist()]
-        more = [(person_number(self._key, x), person_check(self._key, x)) for x in fresh]
+        # another number tells persons apart who share the first by chance
+        more = [(person_number(self._key, x), number_of(x)) for x in fresh]
         self._known = np.concatenate([self._known, np.array(more, np.int64).reshape(-1, 2)])
         number, check = self._known[user.codes].T
         return number, check

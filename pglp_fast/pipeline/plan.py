@@ -1,7 +1,5 @@
 """A plan: everything that decides a release, in one object that can be kept, sent and compared."""
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -21,14 +19,16 @@ from pglp_fast.mechanisms.remapped import Remapped
 from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.policy.groups import CALIBRATIONS
 from pglp_fast.space.grid import Grid
+from pglp_fast.traces.policies import DEFAULT, PolicySet
 from pglp_fast.traces.releaser import TraceReleaser
+from pglp_fast.traces.spending import SLACK, Limits
 
-from . import plan_file
+from . import budgets, plan_facts, plan_file
 from .maps import describe, open_model
 from .policies import spelt_policy
+from .rules import Rules
 
 Path = str | os.PathLike[str]
-_SLACK = 1 + 1e-12  # so that ten times 0.1 fits in 1
 _MOVING = {"repair": "min-area", "delta": 0.0, "likelihood": "exact"}  # only with mobility
 _READING = ("columns", "names", "delimiter", "timezone", "time_format", "decimal")
 
@@ -43,7 +43,17 @@ class Plan:
         For each release.
     policy : PolicyGraph or str
         What to protect: a graph, or a spelling ("blocks:3", "neighbours8", "complete",
-        "categories:6" with ``labels``, "edges:FILE").
+        "categories:6" with ``labels``, "edges:FILE"). With others, it is the one called "default".
+    policies : mapping, optional
+        Further policies by name, each a graph or a spelling, for ``schedule`` and
+        ``policy_column``.
+    schedule : mapping, optional
+        Which policy and epsilon hold when ("times", "periods"), for whom ("persons") and after
+        which release ("released"): see ``docs/pipelines.md``. Never by true place.
+    policy_column, epsilon_column : str, optional
+        Columns of the table with names of policies, and with epsilons; where they are empty,
+        "default" and ``epsilon`` hold. They must follow from what everybody may know: the released
+        table tells them.
     grid : Grid, optional
         The map, with latitude and longitude; the model's, where there is one.
     labels : path, optional
@@ -56,8 +66,14 @@ class Plan:
         As in ``TraceReleaser``; with ``mobility`` only.
     step : str, optional
         Duration of a step, with ``mobility``; the model's, where it says its own.
-    budget : float, optional
-        Total epsilon of a person, whatever pieces the data comes in.
+    budget : float or mapping, optional
+        Epsilon of a person, whatever pieces the data comes in: in total, or over any ``window``.
+        Several: a mapping from windows, "total" for the total, such as {"total": 100, "1d": 8}.
+    window : int or str, optional
+        Steps, or a duration, that the budget is for; with ``mobility`` only.
+    ledger : path, optional
+        A file in which every release is written down before it is made, by persons' labels: the
+        budget then holds for all tables, days and processes that share it.
     columns, names, delimiter, timezone, time_format, decimal : optional
         How tables are read, as in ``read_table``.
     keep : sequence of str or "all", optional
@@ -79,6 +95,10 @@ class Plan:
 
     epsilon: float
     policy: PolicyGraph | str
+    policies: Mapping[str, PolicyGraph | str] | None = None
+    schedule: Mapping[str, Any] | None = None
+    policy_column: str | None = None
+    epsilon_column: str | None = None
     grid: Grid | None = None
     labels: Path | None = None
     mechanism: str = "ppim"
@@ -89,7 +109,9 @@ class Plan:
     delta: float | None = None
     likelihood: str | None = None
     step: Any = None
-    budget: float | None = None
+    budget: float | Mapping[Any, float] | None = None
+    window: int | str | None = None
+    ledger: Path | None = None
     columns: Mapping[str, Any] | None = None
     names: Sequence[str] | None = None
     delimiter: str | None = None
@@ -107,8 +129,7 @@ class Plan:
         check.choice(self.calibration, "calibration", CALIBRATIONS)
         check.choice(self.on_error, "on_error", ("raise", "skip"))
         check_forms(self.timezone, self.time_format, self.decimal)
-        if self.budget is not None:
-            check.positive(self.budget, "budget")
+        budgets.read_budgets(self.budget, self.window)
         if self.seed is not None:
             check.whole(self.seed, "seed", 0)
         if self.step is not None:
@@ -118,6 +139,14 @@ class Plan:
                 "policy must be a PolicyGraph or a spelling such as 'blocks:3', got "
                 f"{type(self.policy).__name__}"
             )
+        for name, one in (self.policies or {}).items():
+            if not isinstance(one, str | PolicyGraph) or not isinstance(name, str) or not name:
+                raise InvalidPolicy(
+                    f"policies must be graphs or spellings by name, got {name!r}: {one!r}"
+                )
+        if DEFAULT in (self.policies or {}):
+            raise InvalidPolicy(f"policies has {DEFAULT!r}, which is what policy= is called")
+        self._check_choices()
         if isinstance(self.keep, str) and self.keep != "all":
             raise InvalidParameter(
                 f"keep must be a list of columns, or 'all' for every one, got {self.keep!r}"
@@ -128,7 +157,53 @@ class Plan:
                     f"{name} is for users who move: give mobility=MODEL, or leave it out"
                 )
 
+    def _check_choices(self) -> None:
+        """A policy, and an epsilon, has one source: a column or the schedule."""
+        rules = self.rules
+        says = (rules is not None and rules.says_policy, rules is not None and rules.says_epsilon)
+        given = zip(("policy_column", "epsilon_column"), says, strict=True)
+        for name, said in given:
+            if said and getattr(self, name) is not None:
+                raise InvalidParameter(f"the schedule says it, and so would {name}: give one")
+        if self.policies and not says[0] and self.policy_column is None:
+            raise InvalidParameter(
+                "policies are there, but nothing says when they hold: give schedule= or "
+                "policy_column="
+            )
+        if rules is not None and self.mobility is None and (rules.by_period or rules.released):
+            raise InvalidParameter(
+                "a schedule by periods or released places is for users who move: give "
+                "mobility=MODEL, or use times and persons"
+            )
+
     # -- what the fields stand for
+
+    @cached_property
+    def rules(self) -> Rules | None:
+        """The schedule."""
+        return None if self.schedule is None else Rules(self.schedule, self.policy_names)
+
+    @property
+    def policy_names(self) -> tuple[str, ...]:
+        """Names of the policies, by number."""
+        return (DEFAULT, *(self.policies or {}))
+
+    @property
+    def many_epsilons(self) -> bool:
+        """Whether epsilon differs by row."""
+        return self.epsilon_column is not None or (
+            self.rules is not None and self.rules.says_epsilon
+        )
+
+    @property
+    def chooses(self) -> bool:
+        """Whether either differs by row."""
+        return bool(self.policies) or self.many_epsilons
+
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """By cell, the policy of who released it last, -1 for none; empty if it does not matter."""
+        return np.empty(0, np.int64) if self.rules is None else self.rules.by_place(self.map.size)
 
     @cached_property
     def model(self) -> MobilityModel | None:
@@ -158,21 +233,37 @@ class Plan:
 
     @cached_property
     def graph(self) -> PolicyGraph:
-        """The policy on the map."""
-        if isinstance(self.policy, str):
-            return spelt_policy(self.policy, self.map, self.labels)
-        if not self.policy.locations.same_map(self.map):
+        """The policy on the map; the one that holds unless told."""
+        return self._on_map(self.policy)
+
+    @cached_property
+    def policy_set(self) -> PolicySet:
+        """All policies on the map."""
+        named = {name: self._on_map(policy) for name, policy in (self.policies or {}).items()}
+        return PolicySet.of({DEFAULT: self.graph, **named} if named else self.graph)
+
+    def _on_map(self, policy: PolicyGraph | str) -> PolicyGraph:
+        if isinstance(policy, str):
+            labels = self.labels if policy.startswith(("categories:", "hide:")) else None
+            alone = not self.policies
+            return spelt_policy(policy, self.map, self.labels if alone else labels)
+        if not policy.locations.same_map(self.map):
             raise InvalidPolicy("the policy is over another map than the release")
-        return self.policy
+        return policy
+
+    @cached_property
+    def bare(self) -> NDArray[np.bool_]:
+        """Of each policy, which cells it does not ask to hide."""
+        return np.stack([graph.degrees() == 0 for graph in self.policy_set.graphs])
 
     @property
     def _kind(self) -> type[Mechanism]:
         return load(MECHANISMS.get(self.mechanism, self.mechanism))
 
-    def for_rows(self) -> Mechanism:
-        """The mechanism for rows that are released one by one."""
-        kind = self._kind
-        if kind.every_pair and (self.graph.n_cliques != 1 or len(self.graph.extra_indices)):
+    def for_rows(self, policy: int = 0, epsilon: float | None = None) -> Mechanism:
+        """The mechanism for rows that are released one by one, under the policy of a number."""
+        kind, graph = self._kind, self.policy_set.graphs[policy] if policy else self.graph
+        if kind.every_pair and (graph.n_cliques != 1 or len(graph.extra_indices)):
             raise InvalidPolicy(
                 f"mechanism={kind.name!r} is for policy='complete': use "
                 f"{getattr(kind.__base__, 'name', 'ppim')} for others"
@@ -182,16 +273,20 @@ class Plan:
                 f"mechanism={kind.name!r} knows calibration='component' only: for graph use ppim "
                 "or plm"
             )
-        made = kind.for_components(self.graph.locations, epsilon=self.epsilon)
-        bound = made.bound_to(self.graph, calibration=self.calibration)
+        own = self.epsilon if epsilon is None else epsilon
+        made = kind.for_components(graph.locations, epsilon=own)
+        bound = made.bound_to(graph, calibration=self.calibration)
         return bound if self.remap is None else Remapped(bound, loss=self.remap)
 
     def for_traces(self, rng: int | None = None) -> TraceReleaser:
         """The releaser for users who move."""
         assert self.model is not None
+        policies = self.policy_set
+        graphs = dict(zip(policies.names, policies.graphs)) if self.policies else self.graph
         return TraceReleaser(
-            self.graph, self.model, epsilon=self.epsilon, mechanism=self._kind,
-            calibration=self.calibration, remap=self.remap, rng=rng, **self.moving,
+            graphs, self.model, epsilon=self.epsilon, mechanism=self._kind, rng=rng,
+            calibration=self.calibration, remap=self.remap, budget=self.limits.limits or None,
+            **self.moving,
         )  # fmt: skip
 
     @property
@@ -236,8 +331,16 @@ class Plan:
 
     @property
     def allowed(self) -> int | None:
-        """Releases that a person's budget is enough for."""
-        return None if self.budget is None else int(self.budget * _SLACK / self.epsilon)
+        """Releases that a person's budget is enough for; None where that depends."""
+        total = self.limits.limits.get(None)
+        alike = len(self.limits.limits) == 1 and self.ledger is None and not self.many_epsilons
+        return int(total * SLACK / self.epsilon) if total is not None and alike else None
+
+    @cached_property
+    def limits(self) -> Limits:
+        """Budgets, in steps."""
+        given = budgets.read_budgets(self.budget, self.window)
+        return budgets.limits_of(given, None if self.model is None else self.step_ms)
 
     @property
     def reading(self) -> dict[str, Any]:
@@ -248,7 +351,7 @@ class Plan:
         """The plan, after all that it stands for was made once: what does not go together is
         refused here."""
         if self.model is None:
-            self.for_rows()
+            self.limits, [self.for_rows(k) for k in range(len(self.policy_names))]
         else:
             self.step_ms, self.for_traces(0)
         return self
@@ -258,60 +361,25 @@ class Plan:
     @property
     def facts(self) -> dict[str, Any]:
         """What a released table says about how it was released."""
-        model, graph = self.model, self.graph
-        w = graph.weights
-        weights = () if w is None else (w.numerator, w.denominator)
-        return {
-            "epsilon": self.epsilon,
-            "policy": self.policy if isinstance(self.policy, str) else "a graph",
-            "edges": graph.n_edges,
-            "edges_digest": _digest(
-                graph.cliques, graph.extra_indptr, graph.extra_indices, *weights
-            ),
-            "mechanism": self.mechanism,
-            "calibration": self.calibration,
-            "remap": self.remap,
-            "map": self.map.to_dict(),
-            "adversary": "none: rows were released one by one"
-            if model is None
-            else "knows the mobility model",
-            "mobility": None if model is None else _digest(*(a for c in model.chains for a in c)),
-            **(self.moving | {"step_ms": self.step_ms} if model is not None else {}),
-            "budget": self.budget,
-            "seeded": self.seed is not None,
-        }
+        return plan_facts.facts_of(self)
 
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything that decides the output."""
-        plain = {n: getattr(self, n) for n in (*_READING, "keep", "prefix", "on_error")}
-        ahead = None if self.model is None else self.model.notes.get("ahead_ms")
-        text = json.dumps([self.facts, plain, ahead, self.allow_outside, self.seed], default=list)
-        return hashlib.sha256(text.encode()).hexdigest()
+        return plan_facts.digest_of(self, (*_READING, "keep", "prefix", "on_error"))
 
     def describe(self) -> str:
         """The plan in words."""
-        facts = self.facts
-        lines = [
-            f"map: {describe(self.map)}",
-            f"policy {facts['policy']} ({facts['edges']:,} edges), {self.mechanism}, epsilon "
-            f"{self.epsilon:g} a release"
-            + ("" if self.budget is None else f", at most {self.budget:g} for a person"),
-            "adversary: none; rows are released one by one"
-            if self.model is None
-            else "adversary: knows how people move; a person releases once in "
-            f"{times.shown(self.step_ms)}",
-            f"kept: {kept_words(self.keep)}",
-        ]
-        lines += [] if self.seed is None else ["seeded: for research, not for people"]
-        return "\n".join(lines)
+        return plan_facts.describe_plan(self)
 
     # -- keeping and sending
 
     def to_toml(self, path: Path) -> None:
         """Write the plan; graphs and models go by the files they were read from."""
-        for name, kind in (("policy", PolicyGraph), ("mobility", MobilityModel)):
-            if isinstance(getattr(self, name), kind):
+        kinds = PolicyGraph, MobilityModel
+        objects = {"policy": self.policy, "mobility": self.mobility, **(self.policies or {})}
+        for name, value in objects.items():
+            if isinstance(value, kinds):
                 raise InvalidParameter(
                     f"{name} is an object in memory: save it, and give the plan its path or "
                     "spelling, to write it as TOML"
@@ -326,19 +394,3 @@ class Plan:
     def __getstate__(self) -> dict[str, Any]:
         """The fields alone: what they stand for is made again where it is needed."""
         return {f.name: getattr(self, f.name) for f in fields(self)}
-
-
-def kept_words(keep: Sequence[str] | str | None) -> str:
-    """Which columns stay, in words."""
-    if keep is None:
-        return "the user and the time"
-    return "every column, the true places too" if keep == "all" else ", ".join(keep) or "none"
-
-
-def _digest(*arrays: NDArray[Any]) -> str:
-    """SHA-256 of arrays, with their types and shapes."""
-    digest = hashlib.sha256()
-    for array in arrays:
-        digest.update(f"{array.dtype}{array.shape}".encode())
-        digest.update(np.ascontiguousarray(array).tobytes())
-    return digest.hexdigest()

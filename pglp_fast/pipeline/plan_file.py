@@ -4,7 +4,7 @@ import difflib
 import json
 import os
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -61,8 +61,8 @@ def _value(value: Any) -> str:
     """A value as TOML writes it."""
     if isinstance(value, Grid):
         value = {k: v for k, v in value.to_dict().items() if v is not None}
-    if isinstance(value, dict):
-        return f"{{{', '.join(f'{json.dumps(k)} = {_value(v)}' for k, v in value.items())}}}"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{json.dumps(str(k))} = {_value(v)}' for k, v in value.items())}}}"
     if isinstance(value, list | tuple):
         return f"[{', '.join(map(_value, value))}]"
     if isinstance(value, timedelta):

@@ -70,6 +70,14 @@ def files_of(policy: object, labels: str | os.PathLike[str] | None) -> list[str]
     return found
 
 
+def absolute(policy: PolicyGraph | str) -> PolicyGraph | str:
+    """A policy whose file, if it is read from one, is named whole, for processes elsewhere."""
+    if isinstance(policy, str) and policy.partition(":")[0] in _FROM_FILE:
+        kind, _, path = policy.partition(":")
+        return f"{kind}:{Path(path).absolute()}"
+    return policy
+
+
 def _of_file(kind: str, path: str, grid: Grid) -> PolicyGraph:
     """A policy that is read from a file."""
     if kind == "edges":

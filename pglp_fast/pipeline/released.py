@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .account import Certificate
+from .choice import Choice
 
 STATUSES = ("alone", "step", "repeat", "outside", "missing", "budget", "malformed", "late")
 ALONE, STEP, REPEAT, OUTSIDE, MISSING, BUDGET, MALFORMED, LATE = range(len(STATUSES))
@@ -20,6 +21,7 @@ class Added:
     cells: NDArray[np.int32]  # -1 for none
     status: NDArray[np.uint8]
     flags: NDArray[np.uint8] | None  # surrogate and exposed; None for rows released one by one
+    choice: Choice | None = None  # policy and epsilon; None where they are the same for all
 
 
 @dataclass
@@ -32,6 +34,7 @@ class Outcome:
     malformed : the first rows that could not be read
     persons : how many have a row
     most, median : releases of the person with most, and of the median person with any
+    epsilons : the same of their sums of epsilon; None where each release has the plan's
     surrogates, exposed, bare : steps released from another cell than the true one; steps whose
         domain was one cell; releases from cells that the policy does not ask to hide. All but
         ``exposed`` tell of the truth
@@ -47,6 +50,7 @@ class Outcome:
     persons: int = 0
     most: int = 0
     median: float = 0.0
+    epsilons: tuple[float, float] | None = None
     surrogates: int = 0
     exposed: int = 0
     bare: int = 0
@@ -65,8 +69,14 @@ class Outcome:
             self.surrogates += int((told & SURROGATE > 0).sum())
             self.exposed += int((told & EXPOSED > 0).sum())
 
-    def spend(self, releases: NDArray[np.int64]) -> None:
-        """Note how many releases each person has."""
+    def spend(
+        self, releases: NDArray[np.int64], epsilons: NDArray[np.float64] | None = None
+    ) -> None:
+        """Note how many releases each person has, and the sum of their epsilons."""
+        if epsilons is not None:
+            sums = epsilons[epsilons > 0]
+            middle = float(np.median(sums)) if sums.size else 0.0
+            self.epsilons = float(sums.max(initial=0.0)), middle
         some = releases[releases > 0]
         self.most = int(some.max(initial=0))
         self.median = float(np.median(some)) if some.size else 0.0

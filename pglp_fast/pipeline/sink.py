@@ -66,7 +66,11 @@ class Layout:
         # is written only beside the true places
         flags = () if plan.model is None else ("surrogate", "exposed")[not self.truth :]
         self._bits = [{"surrogate": SURROGATE, "exposed": EXPOSED}[flag] for flag in flags]
-        self.names = [plan.prefix + n for n in ("lat", "lon", "cell", "status", *flags)]
+        self._policies = plan.policy_names if plan.policies else ()
+        chosen = ["policy"] * bool(plan.policies) + ["epsilon"] * plan.many_epsilons
+        self._chosen = chosen  # public: they follow from who, when and what was released
+        self._flags = len(flags)
+        self.names = [plan.prefix + n for n in ("lat", "lon", "cell", "status", *flags, *chosen)]
         self._status = pa.array(STATUSES)
         self._places = {-1: ["", "", ""]}  # of cells, as text
         bad = next((c for c in plan.prefix if c in '"\r\n\0' or c == self._sign(table)), None)
@@ -89,7 +93,9 @@ class Layout:
     def fields(self) -> list[Any]:
         """Names and types of the new columns."""
         status = pa.dictionary(pa.int8(), pa.string())
-        kinds = [pa.float64(), pa.float64(), pa.int32(), status, pa.bool_(), pa.bool_()]
+        kinds = [pa.float64(), pa.float64(), pa.int32(), status, *[pa.bool_()] * self._flags]
+        policy = pa.dictionary(pa.int16(), pa.string())
+        kinds += [{"policy": policy, "epsilon": pa.float64()}[name] for name in self._chosen]
         return [pa.field(name, kind) for name, kind in zip(self.names, kinds)]
 
     def added(self, added: Added) -> list[Any]:
@@ -104,6 +110,11 @@ class Layout:
         if added.flags is not None:
             silent = none | (added.status != STEP)
             new += [pa.array((added.flags & bit) > 0, mask=silent) for bit in self._bits]
+        if added.choice is not None and "policy" in self._chosen:
+            number = pa.array(added.choice.policy, mask=none)
+            new.append(pa.DictionaryArray.from_arrays(number, pa.array(self._policies)))
+        if added.choice is not None and "epsilon" in self._chosen:
+            new.append(pa.array(added.choice.epsilon, mask=none))
         return new
 
     def old(self, raw: Any, status: NDArray[np.uint8]) -> list[Any]:
@@ -120,9 +131,29 @@ class Layout:
         """The new columns as text, all in one: a dictionary of few, for many rows."""
         flags = np.zeros(len(added.cells), np.uint8) if added.flags is None else added.flags
         key = ((added.cells.astype(np.int64) + 1) * 16 + added.status) * 4 + flags
-        distinct, which = np.unique(key, return_inverse=True)
-        texts = [self._tail(k, delimiter) for k in distinct.tolist()]
+        held = added.choice
+        if held is None:
+            distinct, which = np.unique(key, return_inverse=True)
+            texts = [self._tail(k, delimiter) for k in distinct.tolist()]
+        else:
+            epsilon = np.where(added.cells < 0, 0.0, held.epsilon)
+            keys = np.stack([key, held.policy.astype(np.int64), epsilon.view(np.int64)], 1)
+            rows, which = np.unique(keys, axis=0, return_inverse=True)
+            texts = [
+                self._tail(k, delimiter) + self._choice(k >= 64, policy, value, delimiter)
+                for (k, policy), value in zip(
+                    rows[:, :2].tolist(), np.ascontiguousarray(rows[:, 2]).view(np.float64).tolist()
+                )
+            ]
         return pa.array(texts, pa.large_string()).take(pa.array(which.reshape(-1)))
+
+    def _choice(self, told: bool, policy: int, epsilon: float, delimiter: str) -> str:
+        """Policy and epsilon of a row as text."""
+        values = {"policy": self._policies[policy] if self._policies else "", "epsilon": epsilon}
+        return "".join(
+            f"{delimiter}{_quoted(str(values[name]), delimiter) if told else ''}"
+            for name in self._chosen
+        )
 
     def _tail(self, key: int, delimiter: str) -> str:
         cell, status, flags = key // 64 - 1, key // 4 % 16, key % 4
@@ -132,6 +163,12 @@ class Layout:
         told = cell >= 0 and status == STEP
         flagged = [str(bool(flags & bit)).lower() if told else "" for bit in self._bits]
         return delimiter.join([*self._places[cell], STATUSES[status], *flagged])
+
+
+def _quoted(text: str, delimiter: str) -> str:
+    """A field of a text table."""
+    plain = not any(sign in text for sign in (delimiter, '"', "\n", "\r"))
+    return text if plain else '"' + text.replace('"', '""') + '"'
 
 
 class TextSink:

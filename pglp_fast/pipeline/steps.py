@@ -5,6 +5,7 @@ person's first row in a step is released; further rows in the same step repeat t
 costs nothing and tells nothing new. Steps without a row are silence: the adversary's belief moves
 on through them, however many they are, and nothing is released."""
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from pglp_fast._util.times import DAY_MS
 from pglp_fast.errors import InvalidTable
 
 Ints = NDArray[np.int64]
+Admit = Callable[[Ints, Ints], NDArray[np.bool_]]
 _ORIGIN_MS = -((1 << 47) // DAY_MS) * DAY_MS  # a midnight (UTC) before every time that is read
 
 
@@ -53,11 +55,13 @@ def lay_out(
     step_ms: int,
     allowed: int | None,
     spent: Ints | None = None,
+    admit: Admit | None = None,
 ) -> Steps:
     """Steps of rows that all have a person, a time and a cell.
 
     Each person may release ``allowed`` times; ``spent``: of each row's person, the releases that
-    were made before."""
+    were made before. Or ``admit`` says which rows are released, given those that would be, by
+    person and time, and their steps."""
     n = len(person)
     order = np.lexsort((ms, person))  # stable: rows of one moment in the order of the table
     who, step = person[order], step_numbers(ms[order], step_ms)
@@ -66,7 +70,9 @@ def lay_out(
     number = np.cumsum(leads) - 1  # of the lead of each row
     at = np.flatnonzero(leads)
     kept = np.ones(len(at), np.bool_)
-    if allowed is not None:
+    if admit is not None:
+        kept = admit(order[at], step[at])
+    elif allowed is not None:
         before = 0 if spent is None else spent[order[at]]
         kept = place_in_run(who[at]) + before < allowed
     new = np.where(kept, np.cumsum(kept) - 1, -1)

@@ -6,8 +6,8 @@
 3. ``write``: an output, with the answers of all parts.
 
 Tasks share the work folder and nothing else. Each writes its files whole, and a file that is there
-is not made again. What they make is a function of the key, the plan and the source: it does not
-depend on who ran which task how often. The plan is in the folder too: each process reads it once.
+is not made again. What they make is a function of the key, the plan and the source, whoever runs
+which task how often. The plan is in the folder too.
 """
 
 import json
@@ -26,9 +26,12 @@ from numpy.typing import NDArray
 from pglp_fast._util.storage import SECRET, read_arrays, replacing, write_arrays
 from pglp_fast.adversary.events import Events
 from pglp_fast.errors import InvalidState, InvalidTable
+from pglp_fast.traces.job_ledger import Spent
 
 from . import release
 from .account import Account
+from .booking import read_before, write_ledger
+from .choice import Choice
 from .fingerprint import Fingerprint
 from .persons import Numbers
 from .plan import Plan
@@ -127,7 +130,7 @@ def scatter(
         held.clear()
 
     for batch in context.source(file).batches(0, advance, groups):
-        cells, status = release.place(batch, context.plan)
+        cells, status, choice = release.place_and_choose(batch, context.plan)
         untimed = batch.at[np.isnat(batch.tracks.time)]
         status[untimed], cells[untimed] = MISSING, -1
         outcome.add(Added(cells, status, None))
@@ -135,7 +138,8 @@ def scatter(
         if context.remember:
             fixes.add(batch.tracks)
         who, check = numbers(batch.tracks.user)
-        held.append(_Rows(status, batch.at, who, check, batch.tracks.ms, cells[batch.at]))
+        own = Choice.none(len(batch.at)) if choice is None else choice.take(batch.at)
+        held.append(_Rows(status, batch.at, who, check, batch.tracks.ms, cells[batch.at], *own))
         if sum(len(rows.status) for rows in held) >= CHUNK_ROWS:
             flush()
     flush()
@@ -175,7 +179,7 @@ def _status_of(context: Context, folder: Path, chunk: Chunk) -> NDArray[np.uint8
 
 class _Rows(NamedTuple):
     """Rows of a batch: the status of all; of those ``at``, which could be read, the person's number
-    and check, the time and the cell."""
+    and check, the time, the cell, the policy and epsilon."""
 
     status: NDArray[np.uint8]
     at: Ints
@@ -183,22 +187,33 @@ class _Rows(NamedTuple):
     check: Ints
     ms: Ints
     cell: NDArray[np.int32]
+    policy: NDArray[np.int16]
+    epsilon: NDArray[np.float64]
 
 
 def _write_chunk(context: Context, folder: Path, at: tuple[int, int], held: list[_Rows]) -> None:
     """Of each fix its person, time, cell and row. Each person is also listed once, with its check
     for a time and no cell: two persons must not share a number."""
     none = np.empty(0, np.int64)
-    empty = _Rows(none.astype(np.uint8), none, none, none, none, none.astype(np.int32))
-    status, _, person, check, ms, cell = map(np.concatenate, zip(empty, *held, strict=True))
+    empty = _Rows(
+        none.astype(np.uint8), none, none, none, none, none.astype(np.int32), *Choice.none(0)
+    )
+    whole = _Rows(*map(np.concatenate, zip(empty, *held, strict=True)))
+    status, person, check, cell = whole.status, whole.person, whole.check, whole.cell
     first = np.cumsum([0, *(len(rows.status) for rows in held)])
     row = np.concatenate([none, *(rows.at + k for rows, k in zip(held, first))]).astype(np.int32)
     who, one = np.unique(person, return_index=True)
     blank, on = np.full(len(who), -1, np.int32), cell >= 0
     columns = [
         np.concatenate(pair)
-        for pair in ((person[on], who), (ms[on], check[one]), (cell[on], blank), (row[on], blank))
-    ]
+        for pair in (
+            (person[on], who), (whole.ms[on], check[one]), (cell[on], blank), (row[on], blank),
+        )
+    ]  # fmt: skip
+    if context.plan.chooses:
+        nothing = Choice.none(len(who))
+        given = (whole.policy[on], nothing.policy), (whole.epsilon[on], nothing.epsilon)
+        columns += [np.concatenate(pair) for pair in given]
     part_of = columns[0] % context.parts
     order = np.argsort(part_of, kind="stable")
     ends = np.searchsorted(part_of[order], np.arange(context.parts + 1)).tolist()
@@ -213,21 +228,27 @@ def _write_chunk(context: Context, folder: Path, at: tuple[int, int], held: list
 
 
 class _Fixes(NamedTuple):
-    """Of a part, in the order of the source."""
+    """Of a part, in the order of the source; ``labels``: numbers of ``persons`` in ledgers."""
 
     person: Ints
     ms: Ints
     cell: NDArray[np.int32]
     row: NDArray[np.int32]
     chunk: Ints
-    persons: int
+    persons: Ints
+    labels: Ints
+    choice: Choice | None
+
+    def label_numbers(self) -> Ints:
+        """Of each fix, its person's number in ledgers."""
+        return self.labels[np.searchsorted(self.persons, self.person)]
 
 
 def _fixes(context: Context, folder: Path, part: int, chunks: list[Chunk]) -> _Fixes:
     found = [
         read_spill(folder / context.name("rows", chunk.piece, chunk.part), part) for chunk in chunks
     ]
-    person, value, cell, row = (np.concatenate(c) for c in zip(*found, strict=True))
+    person, value, cell, row, *more = (np.concatenate(c) for c in zip(*found, strict=True))
     chunk = np.repeat(np.arange(len(found)), [len(columns[0]) for columns in found])
     lists = cell < 0
     pairs = np.unique(np.stack([person[lists], value[lists]]), axis=1)
@@ -237,20 +258,38 @@ def _fixes(context: Context, folder: Path, part: int, chunks: list[Chunk]) -> _F
             "it has one"
         )
     on = ~lists
-    return _Fixes(person[on], value[on], cell[on], row[on], chunk[on], pairs.shape[1])
+    choice = Choice(*more).take(on) if more else None
+    at = cell[on], row[on], chunk[on]
+    return _Fixes(person[on], value[on], *at, pairs[0], pairs[1], choice)
 
 
-def _laid_out(context: Context, fixes: _Fixes) -> Steps:
-    return lay_out(fixes.person, fixes.ms, context.plan.step_ms, context.plan.allowed)
+def _laid_out(context: Context, folder: Path, fixes: _Fixes) -> Steps:
+    """The steps that the budget allows, after what a ledger says was spent before the job."""
+    plan, admit = context.plan, None
+    if plan.limits and plan.allowed is None:
+        past = read_before(folder, plan)
+        admit = release.admission(plan, past, fixes.label_numbers(), _epsilons(plan, fixes))
+    return lay_out(fixes.person, fixes.ms, plan.step_ms, plan.allowed, admit=admit)
 
 
-def count_over(folder: Path, digest: str, part: int, chunks: list[Chunk]) -> tuple[int, int, int]:
-    """(rows beyond the budget, chunk and row of the first of them) of a part."""
+def _epsilons(plan: Plan, fixes: _Fixes) -> NDArray[np.float64]:
+    own = fixes.choice
+    return np.full(len(fixes.person), plan.epsilon) if own is None else own.epsilon
+
+
+def count_over(
+    folder: Path, digest: str, part: int, chunks: list[Chunk]
+) -> tuple[int, int, int, Spent]:
+    """(rows beyond the budget, chunk and row of the first, what a ledger is told) of a part."""
     context = context_of(folder, digest)
-    fixes = _fixes(context, folder, part, chunks)
-    over = np.flatnonzero(_laid_out(context, fixes).over)
+    plan, fixes = context.plan, _fixes(context, folder, part, chunks)
+    steps = _laid_out(context, folder, fixes)
+    over, some = np.flatnonzero(steps.over), steps.rows
     first = (int(fixes.chunk[over[0]]), int(fixes.row[over[0]])) if over.size else (-1, -1)
-    return len(over), *first
+    if plan.ledger is None:
+        return len(over), *first, Spent.joined([])
+    epsilon, person = _epsilons(plan, fixes)[some], fixes.label_numbers()[some]
+    return len(over), *first, Spent.on_steps(person, steps.step, epsilon, plan.limits.window)
 
 
 def release_persons(folder: Path, digest: str, part: int, chunks: list[Chunk]) -> dict[str, Any]:
@@ -261,32 +300,40 @@ def release_persons(folder: Path, digest: str, part: int, chunks: list[Chunk]) -
     if known is not None:
         return known
     fixes = _fixes(context, folder, part, chunks)
-    steps = _laid_out(context, fixes)
+    steps = _laid_out(context, folder, fixes)
     first, kept = steps.rows, ~steps.over
     n = len(fixes.person)
     cells, flags = np.full(n, -1, np.int32), np.zeros(n, np.uint8)
     status = np.where(steps.over, BUDGET, REPEAT).astype(np.uint8)
     status[first] = STEP
-    account = Account()
+    account, sums, bare = Account(), np.zeros(0), 0
+    choice = None if fixes.choice is None else Choice.none(n)
     if first.size:
         if context.pooled:
             compile_once(plan)
         events = Events(fixes.person[first], steps.step, fixes.cell[first])
-        drawn = release.release_part(plan, context.seed, events)
+        own = None if fixes.choice is None else fixes.choice.take(first)
+        drawn = release.release_part(plan, context.seed, events, own)
         cells[kept] = drawn.cells[steps.follows[kept]]
-        flags[first], account = drawn.flags, drawn.account
+        flags[first], account, sums = drawn.flags, drawn.account, drawn.ledger.epsilons()
+        bare = int(release.bare_of(plan, drawn.choice, fixes.cell[first]).sum())
+        if choice is not None and drawn.choice is not None:
+            choice.policy[kept], choice.epsilon[kept] = drawn.choice.take(steps.follows[kept])
+        if plan.ledger is not None:
+            ids = fixes.labels[np.searchsorted(fixes.persons, drawn.ledger.ids)]
+            write_ledger(folder / context.name("kept", part), replace(drawn.ledger, ids=ids))
     outcome = Outcome()
     outcome.add(Added(cells, status, flags))
     counts = np.unique(fixes.person[first], return_counts=True)[1]
     said = {
-        "name": name, "job": digest, "account": account.to_dict(), "persons": fixes.persons,
-        "by_releases": np.bincount(counts).tolist(), "rows": n,
-        "bare": int((plan.graph.degrees() == 0)[fixes.cell[first]].sum()),
+        "name": name, "job": digest, "account": account.to_dict(), "persons": len(fixes.persons),
+        "by_releases": np.bincount(counts).tolist(), "rows": n, "bare": bare,
+        "sums": sums.tolist() if plan.many_epsilons else [],
         "statuses": outcome.statuses.tolist(), "surrogates": outcome.surrogates,
         "exposed": outcome.exposed,
     }  # fmt: skip
     ends = np.searchsorted(fixes.chunk, np.arange(len(chunks) + 1)).tolist()
-    columns = (fixes.row, cells, status, flags)
+    columns = (fixes.row, cells, status, flags, *(choice or ()))
     batches = [[c[a:b] for c in columns] for a, b in pairwise(ends)]
     write_spill(folder / name, batches, said)
     return said
@@ -314,7 +361,11 @@ def write(
     with writing(*names, source, layout, facts) as sink:
         for raw in source.raw(advance):
             some = slice(rows, rows + len(raw.rows))
-            part = Added(*(getattr(added, c)[some] for c in ("cells", "status", "flags")))
+            assert added.flags is not None
+            part = Added(
+                added.cells[some], added.status[some], added.flags[some],
+                None if added.choice is None else added.choice.take(some),
+            )  # fmt: skip
             if len(part.status) != len(raw.rows):
                 raise InvalidTable(f"{source.path} changed while it was read: start again")
             sink.write(raw.rows, part)
@@ -327,12 +378,16 @@ def _answers(context: Context, folder: Path, chunks: list[Chunk]) -> Added:
     for chunk in chunks:
         status = _status_of(context, folder, chunk)
         cells, flags = np.full(len(status), -1, np.int32), np.zeros(len(status), np.uint8)
+        choice = Choice.none(len(status))
         for part in range(context.parts):
             found = read_spill(folder / context.name("part", part), chunk.number)
-            row, cell, state, flag = found
+            row, cell, state, flag, *held = found
             cells[row], status[row], flags[row] = cell, state, flag
-        whole.append((cells, status, flags))
-    return Added(*(np.concatenate(c) for c in zip(*whole, strict=True)))
+            if held:
+                choice.policy[row], choice.epsilon[row] = held
+        whole.append((cells, status, flags, *choice))
+    cells, status, flags, *both = (np.concatenate(c) for c in zip(*whole, strict=True))
+    return Added(cells, status, flags, Choice(*both) if context.plan.chooses else None)
 
 
 def label_at(context: Context, piece: tuple[int, range | None], row: int) -> str:
@@ -344,14 +399,3 @@ def label_at(context: Context, piece: tuple[int, range | None], row: int) -> str
             return str(batch.tracks.user.values()[at])
         first += batch.rows
     raise InvalidTable(f"{context.paths[file]} changed while it was read: start again")
-
-
-def settled(plan: Plan) -> Plan:
-    """The plan with absolute paths, for processes that run elsewhere."""
-    given: dict[str, Any] = {}
-    for name in ("mobility", "labels"):
-        path = getattr(plan, name)
-        given |= {name: Path(path).absolute()} if isinstance(path, str | Path) else {}
-    if isinstance(plan.policy, str) and plan.policy.startswith("edges:"):
-        given["policy"] = f"edges:{Path(plan.policy.partition(':')[2]).absolute()}"
-    return replace(plan, **given) if given else plan

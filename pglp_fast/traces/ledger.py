@@ -1,5 +1,6 @@
 """What releases have cost (the paper's section "Privacy Composition", spec section 8)."""
 
+import hashlib
 import os
 from dataclasses import dataclass
 from typing import Any
@@ -67,10 +68,13 @@ class Ledger:
     def _user(self, u: int) -> int:
         return check.whole(u, "u", 0, len(self) - 1)
 
-    def index(self, person: int) -> int:
-        """u of the person with this number."""
-        at = np.flatnonzero(self.ids == person)
+    def index(self, person: int | str) -> int:
+        """u of the person with this number; or with this label, where tables were released with
+        ``ledger=``."""
+        at = np.flatnonzero(self.ids == (number_of(person) if isinstance(person, str) else person))
         if not at.size:
+            if isinstance(person, str):
+                raise InvalidParameter(f"the ledger has nobody called {check.brief(person)}")
             check.whole(person, "person", 0)
             raise InvalidParameter(f"the ledger has nobody with the number {person}")
         return int(at[0])
@@ -177,6 +181,13 @@ class Ledger:
 
     def __repr__(self) -> str:
         return f"Ledger({len(self)} persons, {int(self.releases.sum())} releases)"
+
+
+def number_of(label: str) -> int:
+    """The number in ledgers of a person of a table. It follows from the label alone, so that a
+    person has one in all tables and ledgers."""
+    octets = hashlib.blake2b(label.encode(), digest_size=8, person=b"pglp ledger").digest()
+    return int.from_bytes(octets, "big") >> 4
 
 
 def edges_within(

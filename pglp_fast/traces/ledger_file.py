@@ -229,7 +229,7 @@ class LedgerFile:
             begun = replace(more, spending=spent, unsettled=busy)
             after = compose(before, begun)
             after = replace(after, spending=after.spending.remembering(limits.window))
-            write_arrays(self.path, KIND, *pack(after))
+            self.write(after)
 
     def settle(self, ledger: Ledger, busy: NDArray[np.bool_]) -> None:
         """Write down which edges were kept by what was reserved, of the persons who released."""
@@ -240,7 +240,17 @@ class LedgerFile:
             assert after.unsettled is not None
             # below 0 where somebody put an older file back in between
             after = replace(after, unsettled=np.maximum(after.unsettled, 0))
-            write_arrays(self.path, KIND, *pack(after))
+            self.write(after)
+
+    def jobs(self) -> dict[str, str]:
+        """How far jobs are that wrote here, by their names."""
+        return dict(read_arrays(self.path, KIND)[1].get("jobs", {})) if self.path.exists() else {}
+
+    def write(self, ledger: Ledger, jobs: dict[str, str] | None = None) -> None:
+        """Replace what it holds; jobs stay as they are unless given."""
+        known = self.jobs() if jobs is None else jobs
+        arrays, facts = pack(ledger)
+        write_arrays(self.path, KIND, arrays, facts | ({"jobs": known} if known else {}))
 
 
 def empty_ledger(ids: Ints, policies: PolicySet) -> Ledger:

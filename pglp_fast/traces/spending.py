@@ -11,7 +11,7 @@ from pglp_fast._util import validate as check
 from pglp_fast._util.arrays import ranges_of, starts_of
 from pglp_fast.errors import BudgetExceeded, InvalidParameter
 
-_SLACK = 1 + 1e-12  # so that ten times 0.1 fits in 1
+SLACK = 1 + 1e-12  # so that ten times 0.1 fits in 1
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
 
@@ -173,7 +173,7 @@ class Limits:
         rows = _merged(past.start, past.steps, past.epsilons, start, steps, epsilons)
         for window, limit in windows.items():
             forgotten = past.forgotten
-            u, e = kernels.first_over(*rows, window, limit * _SLACK, forgotten, past.since)
+            u, e = kernels.first_over(*rows, window, limit * SLACK, forgotten, past.since)
             if u >= 0:
                 raise BudgetExceeded(
                     f"user {ids[u]} would spend more than {limit:g} within the {window} steps up "
@@ -188,7 +188,7 @@ class Limits:
         high, low = past.high.copy(), past.low.copy()
         kernels.add_events(start, epsilons, high, low)
         after = high + low
-        over = np.flatnonzero((np.diff(start) > 0) & (after > limit * _SLACK))
+        over = np.flatnonzero((np.diff(start) > 0) & (after > limit * SLACK))
         if over.size:
             u = over[0]
             raise BudgetExceeded(

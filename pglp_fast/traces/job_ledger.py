@@ -1,0 +1,101 @@
+"""What one job writes in a ledger file: all of it at once, before anything is drawn, and once."""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pglp_fast._util import validate as check
+from pglp_fast._util.arrays import starts_of
+
+from .composition import compose
+from .ledger import Ledger
+from .ledger_file import LedgerFile, empty_ledger
+from .spending import Floats, Ints, Spending, nothing_spent
+
+BEGUN, SETTLED = "begun", "settled"
+
+
+class Spent(NamedTuple):
+    """What a job is going to spend.
+
+    Attributes
+    ----------
+    ids : numbers of the persons
+    spending : how much, and when
+    under : (persons, policies) which policies hold as they are, for rows that are released one by
+        one; None for steps of traces, of which it is told when they are settled
+    """
+
+    ids: Ints
+    spending: Spending
+    under: NDArray[np.bool_] | None = None
+
+    @classmethod
+    def on_steps(cls, person: Ints, steps: Ints, epsilons: Floats, window: int) -> "Spent":
+        """Of events in any order, those of a person ascending by step; those of the last ``window``
+        steps are remembered one by one."""
+        order = np.argsort(person, kind="stable")
+        ids, counts = np.unique(person, return_counts=True)
+        start = starts_of(counts)
+        nothing = nothing_spent(len(ids))
+        return cls(ids, nothing.after(start, steps[order], epsilons[order], window))
+
+    @classmethod
+    def on_rows(cls, ids: Ints, releases: Ints, sums: Floats, under: NDArray[np.bool_]) -> "Spent":
+        """Of rows that are released one by one: nothing is known of steps."""
+        since = np.where(releases > 0, check.MAX_TIME, 0).astype(np.int64)
+        spent = nothing_spent(len(ids))._replace(releases=releases, high=sums, since=since)
+        return cls(ids, spent, under)
+
+    @classmethod
+    def joined(cls, parts: "list[Spent]") -> "Spent":
+        """Of steps, from several parts with different persons."""
+        each = [nothing_spent(0), *(part.spending for part in parts)]
+        releases, high, low, since = (np.concatenate(c) for c in zip(*(s[:4] for s in each)))
+        steps, epsilons = (np.concatenate(c) for c in zip(*(s[5:] for s in each)))
+        start = starts_of(np.concatenate([np.diff(s.start) for s in each]))
+        ids = np.concatenate([np.zeros(0, np.int64), *(part.ids for part in parts)])
+        return cls(ids, Spending(releases, high, low, since, start, steps, epsilons))
+
+
+def begin_job(
+    file: LedgerFile,
+    job: str,
+    before: Ledger,
+    spent: Spent,
+    window: int,
+    begins: NDArray[np.bool_] | None = None,
+) -> None:
+    """Write down what a job is going to release. The caller is alone with the file.
+
+    ``before``: what the file holds; ``begins``: for whom the job writes the first time; everybody,
+    unless given."""
+    more = replace(empty_ledger(spent.ids, file.policies), spending=spent.spending)
+    if spent.under is None:
+        busy = spent.spending.releases > 0
+        busy &= True if begins is None else begins
+        more = replace(more, unsettled=busy.astype(np.int64))
+    else:
+        used = more.rows.used.copy()
+        for k, under in enumerate(spent.under.T):
+            used[under] |= file.policies.words([k])
+        more = replace(more, rows=more.rows._replace(used=used))
+    after = compose(before, more)
+    after = replace(after, spending=after.spending.remembering(window))
+    file.write(after, {**file.jobs(), job: BEGUN if spent.under is None else SETTLED})
+
+
+def settle_job(file: LedgerFile, job: str, own: Ledger) -> None:
+    """Write down which edges a job's releases kept, once. The caller is alone with the file."""
+    jobs = file.jobs()
+    if jobs.get(job) != BEGUN:
+        return
+    busy = (own.releases > 0).astype(np.int64)
+    done = replace(own, spending=nothing_spent(len(own)), unsettled=-busy)
+    after = compose(file.read(), done)
+    assert after.unsettled is not None
+    # below 0 where somebody put an older file back in between
+    after = replace(after, unsettled=np.maximum(after.unsettled, 0))
+    file.write(after, {**jobs, job: SETTLED})

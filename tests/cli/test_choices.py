@@ -1,0 +1,102 @@
+"""Policies, epsilons, budgets and ledgers by person and time on the command line."""
+
+import contextlib
+import csv
+
+import numpy as np
+import pytest
+
+import pglp_fast as pf
+from cli_tools import MAP, answer, read, run, trips
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    at = tmp_path_factory.mktemp("choices")
+    rows = list(csv.reader(trips(at / "t.csv", 300).read_text().splitlines()))
+    rng = np.random.default_rng(2)
+    body = [[*row, rng.choice(["night", ""]), rng.choice(["0.5", ""])] for row in rows[1:]]
+    with (at / "t.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([[*rows[0], "wish", "eps"], *body])
+    with contextlib.chdir(at):
+        run("fit", "t.csv", "-o", "m.npz", *MAP, "--step", "5min")
+    return at
+
+
+@pytest.fixture
+def here(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    return folder
+
+
+PROMISE = ["--epsilon", "1", "--policy", "blocks:3"]
+MOVES = [*PROMISE, "--mobility", "m.npz"]
+NIGHT = ["--policies", "night=blocks:4"]
+
+
+def test_columns_schedules_and_config_files(here, capsys):
+    run(
+        "release", "t.csv", "-o", "a.csv", *MOVES, *NIGHT, "--policy-column", "wish",
+        "--epsilon-column", "eps", "--seed", 1, "--force",
+    )  # fmt: skip
+    made = read(here / "a.csv")
+    assert {r["released_policy"] for r in made} >= {"default", "night"}
+    assert {r["released_epsilon"] for r in made} >= {"1.0", "0.5"}
+    plan = pf.Plan(
+        policy="blocks:3", epsilon=1.0, mobility="m.npz", policies={"night": "blocks:4"},
+        policy_column="wish", epsilon_column="eps", seed=1,
+    )  # fmt: skip
+    pf.release_files("t.csv", "b.csv", plan, force=True)
+    assert (here / "a.csv").read_bytes() == (here / "b.csv").read_bytes()
+    (here / "s.toml").write_text('[times]\n"00:00-12:00" = {policy = "night", epsilon = 0.25}\n')
+    (here / "job.toml").write_text(
+        'table = "t.csv"\noutput = "d.csv"\nepsilon = 1.0\npolicy = "blocks:3"\n'
+        'mobility = "m.npz"\nseed = 1\npolicies = {night = "blocks:4"}\n'
+        '[schedule.times]\n"00:00-12:00" = {policy = "night", epsilon = 0.25}\n'
+    )
+    run(
+        "release", "t.csv", "-o", "c.csv", *MOVES, *NIGHT, "--schedule", "s.toml", "--seed", 1,
+        "--force",
+    )  # fmt: skip
+    run("release", "--config", "job.toml", "--force")
+    assert (here / "c.csv").read_bytes() == (here / "d.csv").read_bytes()
+    said = capsys.readouterr().out
+    assert "policies by schedule: default, night" in said and "epsilon by schedule" in said
+
+
+def test_attack_and_report_know_what_held(here, capsys):
+    """The adversary knows the choice: as ``observe`` does that is told of it."""
+    run(
+        "release", "t.csv", "-o", "a.csv", *MOVES, *NIGHT, "--policy-column", "wish",
+        "--epsilon-column", "eps", "--seed", 1, "--force", "--keep", "all",
+    )  # fmt: skip
+    told = answer(capsys, "attack", "a.csv", *MOVES, *NIGHT)
+    assert told["checked"] and told["truth"] and told["rows"]
+    for other in ([], ["--policies", "night=blocks:5"]):
+        run("attack", "a.csv", *MOVES, *other, code=2)
+        assert "with policies='night=blocks:4': give the same" in capsys.readouterr().err
+    run("report", "a.csv", "-o", "r.html", *MOVES, *NIGHT, "--force")
+    assert (here / "r.html").stat().st_size > 10_000
+    run(
+        "release", "t.csv", "-o", "e.csv", *PROMISE, *MAP, *NIGHT, "--policy-column", "wish",
+        "--force",
+    )  # fmt: skip
+    run("report", "e.csv", "-o", "e.html", *PROMISE, *MAP, *NIGHT, "--force")
+    assert "rows under other policies or epsilons are left out" in (here / "e.html").read_text()
+
+
+def test_budgets_windows_and_ledgers(here, capsys):
+    how = [*MOVES, "--budget", "3", "--window", "1d", "--on-error", "skip", "--ledger", "spent"]
+    (here / "spent").unlink(missing_ok=True)
+    run("release", "t.csv", "-o", "f.csv", *how, "--force")
+    first = sum(r["released_status"] == "step" for r in read(here / "f.csv"))
+    run("release", "t.csv", "-o", "g.csv", *how, "--force")
+    assert first and not any(r["released_status"] == "step" for r in read(here / "g.csv"))
+    assert pf.Ledger.load("spent").epsilons().sum() == first
+    several = ["--budget", "total=5,1d=2", "--on-error", "skip"]
+    said = answer(capsys, "release", "t.csv", "-o", "h.csv", *MOVES, *several, "--force")
+    assert said["budget"] == {"total": 5.0, "1d": 2.0}
+    run("release", "t.csv", "-o", "x.csv", *PROMISE, *MAP, "--budget", 3, "--window", 4, code=2)
+    assert "is for users who move" in capsys.readouterr().err

@@ -1,0 +1,170 @@
+"""Budgets over windows, and ledger files: what tables, days and processes spend together."""
+
+import os
+import sys
+
+import numpy as np
+import pytest
+
+import pglp_fast as pf
+from cases import large
+from cli_tools import the_grid
+from faults import ended, forked
+from pglp_fast.pipeline import alone, job, release, tasks
+from pglp_fast.traces import job_ledger, ledger_file
+from table_cases import frame, model, plan
+
+pa = pytest.importorskip("pyarrow")
+pd = pytest.importorskip("pandas")
+G = the_grid()
+forks = pytest.mark.skipif(sys.platform == "win32", reason="forks of POSIX")
+
+
+def day(k, n=90):
+    """The fixes of a day: the same six persons every day."""
+    given = frame(n, seed=k, inside=1.0)
+    rng = np.random.default_rng(k)
+    minutes = rng.integers(0, 600, n)
+    given["time"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(minutes + 1440 * k, unit="min")
+    return given
+
+
+def released(out):
+    """Steps that were released, by person: (when, epsilon)."""
+    some = out[out["released_status"].isin(["step", "alone"])]
+    eps = some["released_epsilon"] if "released_epsilon" in some else pd.Series(1.0, some.index)
+    return {
+        user: list(zip(pd.to_datetime(part["time"]), eps[part.index]))
+        for user, part in some.groupby("user")
+    }
+
+
+def literally(given, eps, total, hours, budget):
+    """Take steps one after the other, each that fits: the rule, written down."""
+    given = given.assign(eps=eps, step=given["time"].dt.floor("5min"))
+    out = {}
+    for user, part in given.sort_values("time", kind="stable").groupby("user"):
+        kept = []
+        for _, row in part.drop_duplicates("step").iterrows():
+            lately = [e for t, e in kept if t > row["step"] - pd.Timedelta(hours=hours)]
+            within = sum(lately) + row["eps"] <= budget + 1e-9
+            if within and sum(e for _, e in kept) + row["eps"] <= total + 1e-9:
+                kept.append((row["step"], row["eps"]))
+        out[user] = kept
+    return out
+
+
+def test_windows_take_what_fits():
+    """Against the rule written down; several tables of one ledger are one table."""
+    given = pd.concat([day(0), day(1)]).reset_index(drop=True)
+    rng = np.random.default_rng(0)
+    given["eps"] = rng.choice([0.25, 0.5, 1.0], len(given))
+    p = plan(
+        mobility=model(), epsilon_column="eps", budget={"total": 7, "3h": 1.5}, on_error="skip"
+    )
+    out = released(pf.release_table(given, p))
+    expected = literally(given, given["eps"], 7, 3, 1.5)
+    for user, kept in expected.items():
+        found = [(t.floor("5min"), e) for t, e in sorted(out[user])]
+        assert found == kept
+    assert any(len(kept) < len(given[given["user"] == user]) for user, kept in expected.items())
+    with pytest.raises(pf.BudgetExceeded, match="the budget, and what was spent before, do not"):
+        pf.release_table(given, plan(mobility=model(), budget=1.5, window="3h"))
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_a_ledger_makes_days_one(tmp_path, moves):
+    """Tables, record batches and files that share a ledger spend what one table would."""
+    how = {"budget": 8, "on_error": "skip", "ledger": tmp_path / "ledger"}
+    if moves:
+        model().save(tmp_path / "m.npz", notes=model().notes)
+        how["mobility"] = tmp_path / "m.npz"
+    outs = [pf.release_table(day(0), plan(**how))]
+    batches = pa.Table.from_pandas(day(1).sort_values("time")).to_batches(max_chunksize=20)
+    made = pa.Table.from_batches(list(pf.release_batches(batches, plan(**how), resident=2)))
+    outs.append(made.to_pandas())
+    day(2).to_csv(tmp_path / "d2.csv", index=False)
+    pf.release_files(tmp_path / "d2.csv", tmp_path / "o2.csv", plan(**how), batch_rows=30)
+    outs.append(pd.read_csv(tmp_path / "o2.csv"))
+    spent = {u: sum(len(released(o).get(u, [])) for o in outs) for u in day(0)["user"].unique()}
+    assert set(spent.values()) == {8}
+    ledger = pf.Ledger.load(tmp_path / "ledger")
+    for user, n in spent.items():
+        u = ledger.index(user)
+        assert (ledger.epsilon(u), ledger.releases[u]) == (n, n)
+    assert ledger.unsettled is None or not ledger.unsettled.any()
+    if not moves:
+        assert (ledger.kept_edges() == pf.blocks(G, 3).n_edges).all()
+    with pytest.raises(pf.BudgetExceeded):
+        pf.release_table(day(3), plan(**{**how, "on_error": "raise"}))
+    assert pf.Ledger.load(tmp_path / "ledger").epsilons().sum() == sum(spent.values())
+    with pytest.raises(pf.InvalidParameter, match="nobody called 'nobody'"):
+        ledger.index("nobody")
+
+
+POINTS = [  # where a process dies: (module, name, before or after the call)
+    (job_ledger, "begin_job", "before"),
+    (ledger_file.LedgerFile, "write", "before"),
+    (ledger_file.LedgerFile, "write", "after"),
+    (release, "release_part", "before"),
+    (release, "release_part", "after"),
+    (tasks, "write", "before"),
+    (job.Job, "finish", "before"),
+    (job.Job, "close", "before"),
+]
+
+
+def dying(patch, where, name, when):
+    real = getattr(where, name)
+
+    def die(*given, **how):
+        if when == "after":
+            real(*given, **how)
+        os._exit(9)
+
+    for module in (where, *([alone] if hasattr(alone, name) else [])):
+        patch.setattr(module, name, die)
+    if name == "begin_job":
+        from pglp_fast.pipeline import booking
+
+        patch.setattr(booking, name, die)
+
+
+@forks
+@large
+@pytest.mark.parametrize("resumed", [True, False])
+def test_a_budget_of_three_processes_with_crashes(tmp_path, monkeypatch, resumed):
+    """A process for each day, killed at every point in turn; then resumed, or given up and started
+    anew by another. Would catch a release that is not written down, or one written down twice."""
+    model().save(tmp_path / "m.npz", notes=model().notes)
+    days = 3
+    for k in range(days):
+        day(k, 60).to_csv(tmp_path / f"d{k}.csv", index=False)
+    for n, point in enumerate(POINTS if resumed else POINTS[1::3]):
+        ledger, outs = tmp_path / f"ledger{n}", []
+        p = plan(
+            mobility=tmp_path / "m.npz", budget={"total": 9, "1d": 4}, on_error="skip",
+            ledger=ledger, seed=None,
+        )  # fmt: skip
+        for k in range(days):
+            out = tmp_path / f"o{n}-{k}.csv"
+
+            def work(out=out, k=k, p=p, **how):
+                pf.release_files(tmp_path / f"d{k}.csv", out, p, batch_rows=40, **how)
+
+            with monkeypatch.context() as patch:
+                dying(patch, *point)
+                assert ended(forked(work)) == 9
+            again = {"resume" if resumed else "force": True}
+            if not (resumed and out.exists() and not out.with_name(f"{out.name}.work").exists()):
+                work(**again)
+            outs.append(pd.read_csv(out))
+        spent = pf.Ledger.load(ledger)
+        for user in day(0)["user"].unique():
+            all_of = [released(out).get(user, []) for out in outs]
+            n_released = sum(map(len, all_of))
+            assert all(len(one) <= 4 for one in all_of) and n_released <= 9
+            told = spent.epsilon(spent.index(user))
+            assert n_released <= told <= 9  # what was given up counts as spent
+            assert told == n_released or not resumed
+        assert not spent.unsettled.any() or not resumed
