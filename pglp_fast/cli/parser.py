@@ -10,6 +10,7 @@ from pglp_fast._version import __version__
 from . import (
     attack,
     certify,
+    city,
     compare,
     demo,
     experiment,
@@ -25,6 +26,7 @@ from .config import with_config
 _COMMANDS = (
     demo,
     simulate,
+    city,
     compare,
     fit,
     release,
