@@ -11,7 +11,7 @@ import numpy as np
 
 import pglp_fast as pf
 from pglp_fast import plot
-from pglp_fast.synthetic import synthetic_city
+from pglp_fast.space.synthetic import synthetic_city
 
 CELL_KM = 0.27
 EPSILONS = np.geomspace(0.1, 10, 13)

@@ -12,7 +12,7 @@ import matplotlib.pyplot as plt
 import numpy as np
 
 import pglp_fast as pf
-from pglp_fast.synthetic import CATEGORIES, City, synthetic_city
+from pglp_fast.space.synthetic import CATEGORIES, City, synthetic_city
 
 EPSILONS = (0.5, 1.0, 2.0, 3.0, 4.0)
 SEED = 7  # for pictures that repeat; a release that protects people takes none

@@ -5,7 +5,7 @@ import tempfile
 from pathlib import Path
 
 import pglp_fast as pf
-from pglp_fast.synthetic import synthetic_city
+from pglp_fast.space.synthetic import synthetic_city
 
 HERE = Path(__file__).parent
 STEP = 11

@@ -133,6 +133,7 @@ from .report import (
     report_table as report_table,
     write_report as write_report,
 )
+from .space import synthetic as synthetic
 from .space.grid import Grid as Grid
 from .space.points import Points as Points
 from .traces.certificate import TraceCertificate as TraceCertificate

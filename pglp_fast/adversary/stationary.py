@@ -39,6 +39,9 @@ def stationary_distribution(
     steps : int
         At most so many steps, where more places can be left for ever than a direct solver takes."""
     n = len(lattice)
+    known = _of_the_first(matrices) if len(matrices) > 1 else None
+    if known is not None:
+        return known, 0.0
     chain = _day_chain(matrices)
     classes = _Classes.of(chain)
     start = np.zeros(chain.shape[0])
@@ -55,6 +58,28 @@ def stationary_distribution(
         p[members] = share[c] * found
         off += share[c] * left
     return np.maximum(p[:n] / p[:n].sum(), _LEAST), float(off)
+
+
+def _of_the_first(matrices: list[Any]) -> Floats | None:
+    """The distribution that the first matrix keeps by detailed balance, where a whole day keeps it
+    too: None where it does not.
+
+    All places must lead to each other in the first matrix, and be kept by the others (M_ii > 0):
+    then they lead to each other over a day, and no other distribution is kept."""
+    from scipy.sparse import csgraph
+
+    if not all((m.diagonal() > 0).all() for m in matrices):
+        return None
+    if csgraph.connected_components(matrices[0], directed=True, connection="strong")[0] > 1:
+        return None
+    p = reversible_distribution(matrices[0])
+    if p is None:
+        return None
+    after = p
+    for m in matrices:
+        after = m.T @ after
+    off = float(np.abs(after - p).sum())
+    return np.maximum(p, _LEAST) if off <= _BALANCE else None
 
 
 def _day_chain(matrices: list[Any]) -> Any:

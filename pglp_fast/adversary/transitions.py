@@ -106,7 +106,8 @@ def _as_numbers(transitions: Any) -> Any:
     elif type(transitions).__module__.partition(".")[0] == "sparse":
         import sparse
 
-        array = sparse.asCOO(transitions)
+        by_rows = isinstance(transitions, sparse.GCXS) and transitions.compressed_axes == (0, 1)
+        array = transitions if by_rows and transitions.ndim == 3 else sparse.asCOO(transitions)
         if array.fill_value != 0:
             raise InvalidTransition(
                 f"transitions has {array.fill_value} where it has no entry: that must be 0"
@@ -127,6 +128,12 @@ def _as_numbers(transitions: Any) -> Any:
 
 def _stacked(array: Any) -> Any:
     """All periods as one CSR matrix of our own."""
+    if hasattr(array, "compressed_axes"):  # a GCXS that is laid out like that
+        import scipy.sparse
+
+        shape = (array.shape[0] * array.shape[1], array.shape[2])
+        rows = scipy.sparse.csr_array((array.data, array.indices, array.indptr), shape=shape)
+        return as_csr(rows, "transitions", InvalidTransition)
     flat = array if array.ndim == 2 else array.reshape((-1, array.shape[-1]))
     if hasattr(flat, "to_scipy_sparse"):
         flat = flat.to_scipy_sparse()

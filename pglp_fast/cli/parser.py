@@ -12,6 +12,7 @@ from pglp_fast._version import __version__
 from . import (
     attack,
     certify,
+    city,
     compare,
     completion,
     convert,
@@ -29,6 +30,7 @@ from .config import with_config
 _COMMANDS = (
     demo,
     simulate,
+    city,
     compare,
     fit,
     release,

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 import pglp_fast as pf
 from pglp_fast import io as readers
-from pglp_fast.synthetic import CATEGORIES, City, synthetic_city
+from pglp_fast.space.synthetic import CATEGORIES, City, synthetic_city
 
 VARIABLE = "PGLP_FAST_DATA"
 BESIDE = Path("..", "shared", "data")

@@ -9,7 +9,7 @@ import numpy as np
 import pglp_fast as pf
 from pglp_fast import plot
 from pglp_fast._util.storage import replacing
-from pglp_fast.synthetic import City, synthetic_city
+from pglp_fast.space.synthetic import City, synthetic_city
 
 EPSILONS = (0.3, 0.5, 1.0, 2.0)
 

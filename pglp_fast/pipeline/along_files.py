@@ -50,10 +50,12 @@ class AlongFiles:
         self._plan, self._job, self._files = plan, job, files
         self._executor, self._progress = executor, progress
         self._folder = job.folder.absolute()
-        rows = sum(file.about for file in files)
+        parts = max(1, -(-sum(file.about for file in files) // batch_rows))
+        # processes that outlive a job know plans and chunks by this name
+        digest = f"{job.digest} of {parts} by {batch_rows}"
         self._context = Context(
-            settled(plan), job.seed, [file.path.absolute() for file in files], job.digest,
-            max(1, -(-rows // batch_rows)), batch_rows, _is_remembered(plan), executor is not None,
+            settled(plan), job.seed, [file.path.absolute() for file in files], digest,
+            parts, batch_rows, _is_remembered(plan), executor is not None,
         )  # fmt: skip
         tasks.put_context(self._folder, self._context)
         self._pieces = [
@@ -76,6 +78,7 @@ class AlongFiles:
             outcome.own = fixes.share_of(self._plan.mobility)
         each = [(i, j, rows) for i, s in enumerate(said) for j, rows in enumerate(s["chunks"])]
         self._chunks = [Chunk(*chunk, number) for number, chunk in enumerate(each)]
+        tasks.put_chunks(self._folder, self._context.digest, self._chunks)
         booking = Booking(self._plan, self._job.name, self._folder)
         if self._plan.ledger is not None or (self._plan.limits and self._plan.on_error == "raise"):
             booking.begin(self._count)
@@ -101,9 +104,9 @@ class AlongFiles:
         for f, target in enumerate(self._job.targets):
             if self._job.is_done(target) and not self._job.written(target).exists():
                 continue
-            own = [c for c in self._chunks if self._pieces[c.piece][0] == f]
+            own = [k for k, (file, _) in enumerate(self._pieces) if file == f]
             names = (self._job.written(target).absolute(), target)
-            todo.append((f, names, facts[f], own))
+            todo.append((f, names, facts[f], range(own[0], own[-1] + 1) if own else range(0)))
         sizes = [self._files[f].size for f, *_ in todo]
         self._run(tasks.write, todo, sizes, "bytes", "writing ", within=True)
 
@@ -116,7 +119,7 @@ class AlongFiles:
     def _released(self, rows: int) -> list[dict[str, Any]]:
         n = self._context.parts
         sizes = np.diff(np.arange(n + 1) * rows // n).tolist()
-        todo = [(part, self._chunks) for part in range(n)]
+        todo = [(part,) for part in range(n)]
         return self._run(tasks.release_persons, todo, sizes, "rows", "releasing ")
 
     def _kept(self) -> Ledger | None:
@@ -131,7 +134,7 @@ class AlongFiles:
     def _count(self, past: Ledger | None) -> Spent:
         """What all parts will spend; an error where rows are beyond the budget. (Tasks know the
         past from the work folder.)"""
-        todo = [(part, self._chunks) for part in range(self._context.parts)]
+        todo = [(part,) for part in range(self._context.parts)]
         found = self._run(tasks.count_over, todo, [0] * len(todo), "rows", "counting ")
         over = sum(f[0] for f in found)
         spent = Spent.joined([f[3] for f in found])

@@ -2,8 +2,10 @@
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, Executor, as_completed
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, as_completed
 from itertools import islice
+from queue import Empty, SimpleQueue
+from time import monotonic
 from typing import Any
 
 from pglp_fast._util.packages import need
@@ -11,6 +13,8 @@ from pglp_fast.errors import InvalidParameter
 
 _AHEAD = 64  # tasks that wait in a pool: their arguments are in memory
 _LIVES = 10  # workers of Dask that one task may outlive
+PATIENCE_S = 60.0  # that a cluster may be without workers
+_LOOK_S = 2.0  # between looks at the workers
 
 Task = tuple[Any, ...]
 
@@ -72,11 +76,7 @@ def _in_pool(
             left.remove(k)
             yield k, result
     except BrokenExecutor:
-        warnings.warn(
-            f"a worker process died; the {len(left)} tasks that are left are done in this process",
-            RuntimeWarning,
-            stacklevel=2,
-        )
+        _warn(f"a worker process died; the {len(left)} tasks that are left are")
         yield from ((k, function(*tasks[k])) for k in sorted(left))
     finally:
         for future in open_tasks:
@@ -86,23 +86,68 @@ def _in_pool(
 def _on_dask(
     client: Any, function: Callable[..., Any], tasks: Sequence[Task]
 ) -> Iterator[tuple[int, Any]]:
-    """Dask runs the tasks of a lost worker again by itself, a few times; then we do."""
+    """Dask runs the tasks of a lost worker again by itself, a few times; then we do. Dask waits
+    for ever for workers that do not come back: after a while, the rest is done here."""
     distributed = need("distributed")
+    ended: SimpleQueue[Any] = SimpleQueue()
+    number, lives = dict[Any, int](), [_LIVES] * len(tasks)
 
-    def submitted(k: int) -> Any:
-        return client.submit(function, *tasks[k], pure=False)
+    def submit(k: int) -> None:
+        future = client.submit(function, *tasks[k], pure=False)
+        number[future] = k
+        future.add_done_callback(ended.put)
 
-    number = {submitted(k): k for k in range(len(tasks))}
-    lives, ended = [_LIVES] * len(tasks), distributed.as_completed(list(number))
     try:
-        for future in ended:
-            k = number.pop(future)
-            if isinstance(future.exception(), distributed.KilledWorker) and lives[k]:
+        for k in range(len(tasks)):
+            submit(k)
+        while number:
+            future = _patiently(client, ended.get)
+            k = number[future]
+            error = _patiently(client, future.exception)
+            if isinstance(error, distributed.KilledWorker) and lives[k]:
                 lives[k] -= 1
-                again = submitted(k)
-                number[again] = k
-                ended.add(again)
+                del number[future]
+                submit(k)
                 continue
-            yield k, future.result()
+            result = _patiently(client, future.result) if error is None else future.result()
+            del number[future]
+            yield k, result
+    except _NoWorkers:
+        left = sorted(number.values())
+        _warn(f"the cluster has no workers any more; the {len(left)} tasks that are left are")
+        yield from ((k, function(*tasks[k])) for k in left)
     finally:
-        client.cancel(list(number))
+        if client.status == "running":
+            client.cancel(list(number))
+
+
+class _NoWorkers(Exception):
+    """A cluster on which nothing will ever run."""
+
+
+def _patiently(client: Any, wait: Callable[..., Any]) -> Any:
+    """What a call with a time-out answers, however long that takes while there are workers."""
+    since = monotonic()
+    while True:
+        try:
+            return wait(timeout=_LOOK_S)
+        except (Empty, TimeoutError):
+            if _has_workers(client):
+                since = monotonic()
+        except CancelledError:
+            if _has_workers(client):
+                raise
+            raise _NoWorkers from None
+        if monotonic() - since > PATIENCE_S:
+            raise _NoWorkers
+
+
+def _has_workers(client: Any) -> bool:
+    try:
+        return client.status == "running" and bool(client.nthreads())
+    except (OSError, TimeoutError):  # nor a scheduler
+        return False
+
+
+def _warn(what: str) -> None:
+    warnings.warn(f"{what} done in this process", RuntimeWarning, stacklevel=4)

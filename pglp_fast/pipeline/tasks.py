@@ -55,7 +55,7 @@ class Context:
     ----------
     plan, seed : what decides the release
     paths : files of the source
-    digest : of the job
+    digest : of the job, with how it is cut up
     parts : of the persons
     batch_rows : rows read at a time
     remember : whether to hash fixes, to compare with those of the model
@@ -102,6 +102,21 @@ class Chunk(NamedTuple):
     part: int
     rows: int
     number: int
+
+
+def put_chunks(folder: Path, digest: str, chunks: list[Chunk]) -> None:
+    """Leave the list of chunks where tasks find it."""
+    with replacing(folder / "chunks", SECRET) as part:
+        part.write_text(json.dumps([digest, chunks]))
+
+
+@lru_cache(maxsize=1)
+def chunks_of(folder: Path, digest: str) -> list[Chunk]:
+    """Read once in a process."""
+    job, chunks = json.loads((folder / "chunks").read_text())
+    if job != digest:
+        raise InvalidState(f"{folder} is of another job: start it again")
+    return [Chunk(*chunk) for chunk in chunks]
 
 
 # -- 1
@@ -244,9 +259,10 @@ class _Fixes(NamedTuple):
         return self.labels[np.searchsorted(self.persons, self.person)]
 
 
-def _fixes(context: Context, folder: Path, part: int, chunks: list[Chunk]) -> _Fixes:
+def _fixes(context: Context, folder: Path, part: int) -> _Fixes:
     found = [
-        read_spill(folder / context.name("rows", chunk.piece, chunk.part), part) for chunk in chunks
+        read_spill(folder / context.name("rows", chunk.piece, chunk.part), part)
+        for chunk in chunks_of(folder, context.digest)
     ]
     person, value, cell, row, *more = (np.concatenate(c) for c in zip(*found, strict=True))
     chunk = np.repeat(np.arange(len(found)), [len(columns[0]) for columns in found])
@@ -277,12 +293,10 @@ def _epsilons(plan: Plan, fixes: _Fixes) -> NDArray[np.float64]:
     return np.full(len(fixes.person), plan.epsilon) if own is None else own.epsilon
 
 
-def count_over(
-    folder: Path, digest: str, part: int, chunks: list[Chunk]
-) -> tuple[int, int, int, Spent]:
+def count_over(folder: Path, digest: str, part: int) -> tuple[int, int, int, Spent]:
     """(rows beyond the budget, chunk and row of the first, what a ledger is told) of a part."""
     context = context_of(folder, digest)
-    plan, fixes = context.plan, _fixes(context, folder, part, chunks)
+    plan, fixes = context.plan, _fixes(context, folder, part)
     steps = _laid_out(context, folder, fixes)
     over, some = np.flatnonzero(steps.over), steps.rows
     first = (int(fixes.chunk[over[0]]), int(fixes.row[over[0]])) if over.size else (-1, -1)
@@ -292,14 +306,14 @@ def count_over(
     return len(over), *first, Spent.on_steps(person, steps.step, epsilon, plan.limits.window)
 
 
-def release_persons(folder: Path, digest: str, part: int, chunks: list[Chunk]) -> dict[str, Any]:
+def release_persons(folder: Path, digest: str, part: int) -> dict[str, Any]:
     """Release the persons of a part; what there is to say of it."""
     context = context_of(folder, digest)
     plan, name = context.plan, context.name("part", part)
     known = spill_facts(folder / name, name=name, job=digest)
     if known is not None:
         return known
-    fixes = _fixes(context, folder, part, chunks)
+    fixes = _fixes(context, folder, part)
     steps = _laid_out(context, folder, fixes)
     first, kept = steps.rows, ~steps.over
     n = len(fixes.person)
@@ -332,7 +346,8 @@ def release_persons(folder: Path, digest: str, part: int, chunks: list[Chunk]) -
         "statuses": outcome.statuses.tolist(), "surrogates": outcome.surrogates,
         "exposed": outcome.exposed,
     }  # fmt: skip
-    ends = np.searchsorted(fixes.chunk, np.arange(len(chunks) + 1)).tolist()
+    chunks = len(chunks_of(folder, digest))
+    ends = np.searchsorted(fixes.chunk, np.arange(chunks + 1)).tolist()
     columns = (fixes.row, cells, status, flags, *(choice or ()))
     batches = [[c[a:b] for c in columns] for a, b in pairwise(ends)]
     write_spill(folder / name, batches, said)
@@ -348,13 +363,15 @@ def write(
     file: int,
     names: tuple[Path, Path],
     facts: dict[str, Any],
-    chunks: list[Chunk],
+    pieces: range,
     advance: Callable[[int], None] = lambda n: None,
 ) -> None:
-    """An output, unless it is there; ``names``: where it is written, and where it will be."""
+    """An output of these pieces, unless it is there; ``names``: where it is written, and where it
+    will be."""
     context = context_of(folder, digest)
     if names[0].exists():
         return
+    chunks = [chunk for chunk in chunks_of(folder, digest) if chunk.piece in pieces]
     source = context.source(file)
     layout = Layout(source, context.plan, os.fspath(source.path))
     rows, added = 0, _answers(context, folder, chunks)

@@ -38,6 +38,7 @@ def test_every_option_is_explained_and_every_command_has_examples():
     assert names == {
         "demo",
         "simulate",
+        "city",
         "fit",
         "release",
         "compare",
@@ -82,6 +83,7 @@ def examples(text):
         "",
         "demo",
         "simulate",
+        "city",
         "fit",
         "release",
         "compare",
@@ -260,6 +262,46 @@ def test_simulated_parquet_is_the_simulated_text(tmp_path):
         "work",
         "school",
     }
+
+
+def test_simulated_days(tmp_path, capsys):
+    """A folder of parts, a table and a model of one city; the same people, however written."""
+    parquet = pytest.importorskip("pyarrow.parquet")
+    small = ["--days", "--users", 5000, "--steps", 3, "--step", "1h", *MAP]
+    run("simulate", "-o", "city", *small, "--model", "m.npz", "--periods", 4)
+    run("simulate", "-o", "city.csv", *small)
+    parts = sorted((tmp_path / "city").iterdir())
+    assert [p.name for p in parts] == ["part-00000.parquet", "part-00001.parquet"]
+    assert [parquet.read_metadata(p).num_rows for p in parts] == [4096 * 3, 904 * 3]
+    a, b = pf.read_table("city"), pf.read_table("city.csv")
+    assert a.user.values().tolist() == b.user.values().tolist() and (a.lat == b.lat).all()
+    m = pf.MobilityModel.open("m.npz")
+    assert m.periods == 4 and m.notes["step_ms"] == 3_600_000 and m.locations.same_map(the_grid())
+    cells = the_grid().locate(a.lat, a.lon).reshape(5000, 3)
+    assert (m.matrix(0).toarray()[cells[:, :-1], cells[:, 1:]] > 0).all()
+    capsys.readouterr()
+    run("simulate", "-o", "city", *small, code=2)
+    assert "is there and is not empty: --force" in capsys.readouterr().err
+    small[1:3] = ["--users", 3]
+    run("simulate", "-o", "city", *small, "--force")
+    assert len(list((tmp_path / "city").iterdir())) == 1  # no part of the other people is left
+    run("simulate", "-o", "c.csv", "--model", "x.npz", code=2)
+    assert "are for --days" in capsys.readouterr().err
+
+
+@large
+def test_a_city_all_the_way(tmp_path, capsys):
+    few = ["--users", 40, "--steps", 8, "--step", "30min", "--periods", 4, *MAP, "--traces", 20]
+    said = answer(capsys, "city", "-o", "town", *few)
+    assert said["rows"] == 320 and said["certificate"]["ok"] and said["attacked"] == 20
+    assert 0 < said["error_km"] < 3 and 0 < said["adversary_km"] < 3 and said["surrogates"] == 0
+    assert {"simulate", "model", "release", "attack", "report"} == said["seconds"].keys()
+    assert said["rows_per_second"] > 0 and said["peak_bytes"] > 1 << 20
+    names = {p.name for p in (tmp_path / "town").iterdir()}
+    assert names == {"trips", "private", "model.npz", "report.html", "summary.json"}
+    assert json.loads((tmp_path / "town/summary.json").read_text()) == said
+    run("city", "-o", "town", *few, code=2)
+    assert "is there and is not empty" in capsys.readouterr().err
 
 
 # -- plot

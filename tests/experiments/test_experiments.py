@@ -25,7 +25,7 @@ from pglp_fast.experiments import (
 )
 from pglp_fast.experiments.rows import Row, select, write_csv
 from pglp_fast.experiments.setup import Setup
-from pglp_fast.synthetic import synthetic_city
+from pglp_fast.space.synthetic import synthetic_city
 
 SUPPORTED, NOT_SUPPORTED, UNDECIDED = ex.SUPPORTED, ex.NOT_SUPPORTED, ex.UNDECIDED
 

@@ -357,6 +357,7 @@ def helps():
     names = [
         "demo",
         "simulate",
+        "city",
         "fit",
         "release",
         "certify",

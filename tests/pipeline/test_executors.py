@@ -1,20 +1,27 @@
-"""``release_files`` in pools and on clusters: the same bytes, whoever does the work and dies."""
+"""``release_files`` in pools and on clusters: the same bytes, whoever does the work and dies.
 
+PGLP_KILLS=10 pytest tests/pipeline/test_executors.py kills more workers of Dask."""
+
+import contextlib
 import os
 import signal
+import threading
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
+import numpy as np
 import pytest
 
 import pglp_fast as pf
 from cases import large
 from cli_tools import trips
+from pglp_fast.pipeline import executors
 from pglp_fast.pipeline.executors import run_tasks
 from table_cases import model, plan
 
 parquet = pytest.importorskip("pyarrow.parquet")
 csv = pytest.importorskip("pyarrow.csv")
+KILLS = int(os.environ.get("PGLP_KILLS", 2))  # of workers of Dask
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +111,51 @@ def cluster():
 
 @large
 @pytest.mark.filterwarnings("ignore")
-def test_dask(folder, tmp_path, cluster):
-    pf.release_files(folder / "in", tmp_path / "out", the_plan(folder), cluster, batch_rows=40)
-    assert the_same(folder / "here", tmp_path / "out")
+def test_dask_workers_that_are_killed(folder, tmp_path, cluster):
+    """Workers are killed at random while they work; the same bytes come out, and nothing waits
+    for ever. The first release is undisturbed."""
+    rng, kills, over = np.random.default_rng(5), 0, threading.Event()
+
+    def kill():
+        nonlocal kills
+        while not over.wait(rng.uniform(0.05, 0.7)) and kills < KILLS:
+            there = [w.pid for w in cluster.cluster.workers.values() if w.pid]
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(rng.choice(there)), signal.SIGKILL) if there else None
+                kills += bool(there)
+
+    killer, runs = threading.Thread(target=kill), 0
+    while kills < KILLS:
+        out = tmp_path / f"out{runs}"
+        pf.release_files(folder / "in", out, the_plan(folder), cluster, batch_rows=40)
+        assert the_same(folder / "here", out)
+        killer.start() if not runs else None
+        runs += 1
+    over.set()
+    killer.join()
+
+
+@large
+@pytest.mark.filterwarnings("ignore")
+def test_errors_of_dask_tasks(cluster):
+    """A task that fails because something timed out is no cluster to wait for."""
+    with pytest.raises(TimeoutError, match="the disk"):
+        run_tasks(cluster, time_out, [()])
+
+
+def time_out():
+    raise TimeoutError("the disk")
+
+
+@large
+@pytest.mark.filterwarnings("ignore")
+def test_a_cluster_without_workers(tmp_path, cluster, monkeypatch):
+    """Dask would wait for ever."""
+    monkeypatch.setattr(executors, "PATIENCE_S", 0.5)
+    monkeypatch.setattr(executors, "_LOOK_S", 0.1)
+    tasks = [(str(tmp_path), k) for k in range(5)]
+    assert run_tasks(cluster, die_once, tasks[:2]) == [0, 1]
+    cluster.cluster.scale(0)
+    with pytest.warns(RuntimeWarning, match="no workers any more; the 5 tasks"):
+        assert run_tasks(cluster, die_once, tasks) == [k * k for k in range(5)]
+    cluster.cluster.scale(2)

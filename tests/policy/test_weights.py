@@ -234,5 +234,5 @@ def test_what_does_not_know_weights_says_so():
         pf.isolated(G, C, calibration="graph")
     assert pf.disconnected(G, pf.Domain(GRID, [0, 5])).tolist() == [0, 5]
     M = pf.MobilityModel.fit(GRID, [[0, 1, 5, 1, 0]])
-    with pytest.raises(pf.InvalidPolicy, match="traces, and a ledger, takes policies without weights"):
+    with pytest.raises(pf.InvalidPolicy, match="a ledger, takes policies without weights"):
         pf.TraceReleaser(G, M, epsilon=1.0)
