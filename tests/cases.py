@@ -2,6 +2,7 @@
 
 import math
 import os
+from fractions import Fraction
 from pathlib import Path
 
 import numba
@@ -283,6 +284,27 @@ def random_domain(rng, locations):
 
 
 FIELDS = ("released", "domain_size", "disconnected", "isolated", "added", "surrogate", "exposed")
+
+
+def random_weights(locations, seed, edges=12):
+    """{edge: weight} at random."""
+    rng = np.random.default_rng(seed)
+    values = [Fraction(1, 2), Fraction(2), Fraction(2, 3), Fraction(3, 4), Fraction(5), Fraction(1)]
+    found = {}
+    for i, j in rng.integers(0, locations.size, (edges, 2)).tolist():
+        if i != j:
+            found[min(i, j), max(i, j)] = values[rng.integers(len(values))]
+    return found
+
+
+def weighted_policy(locations, weights):
+    return pf.PolicyGraph.from_edges(locations, list(weights), list(weights.values()))
+
+
+def weights_of(graph):
+    """{edge: weight} of a policy."""
+    edges = map(tuple, graph.edges().tolist())
+    return dict(zip(edges, (Fraction(a, b) for a, b in graph.edge_weights().tolist())))
 
 
 def pairs(graph):

@@ -273,6 +273,22 @@ def weighted_distance(n, weights, a):
     return [least.get(s, math.inf) for s in range(n)]
 
 
+def weighted_pmf(lattice, scale, outputs, weights, epsilon, mechanism):
+    """Pr(z|s) of weighted edges within the outputs: K times a whole number that makes it a hull of
+    lattice points, and epsilon times the same, is the same noise (spec 10)."""
+    inside = {e: w for e, w in weights.items() if set(e) <= set(outputs)}
+    common = math.lcm(*(x.denominator for v in weighted_hull(lattice, inside) for x in v))
+    body = weighted_body(lattice, scale, inside, mechanism) if inside else np.zeros((1, 2))
+    return pmf_matrix(lattice, scale, outputs, body * common, epsilon * common)
+
+
+def graph_exponential(n, weights, outputs, epsilon):
+    """Pr(z|s) proportional to exp(-eps d_G(s, z) / 2), d_G the least sum of weights."""
+    far = [weighted_distance(n, weights, s) for s in outputs]
+    P = np.array([[math.exp(-epsilon * float(row[z]) / 2) for z in outputs] for row in far])
+    return P / P.sum(axis=1, keepdims=True)
+
+
 # Pr(z|s) (spec 5)
 #
 # The noise is w * r with w on the boundary of K by cone measure and r ~ Gamma(2, 1/eps). Along a
@@ -681,6 +697,63 @@ def repair(lattice, scale, edges, domain, strategy, calibration):
     return added, kept, exposed
 
 
+def weighted_isolated(lattice, kept, domain, s, calibration):
+    """Algorithm 3 for a disconnected s under weighted edges ``kept``: a new hull, with an edge of
+    weight 1, for every candidate (spec 10)."""
+    body = weighted_hull(lattice, kept)
+    return calibration == "component" or all(
+        weighted_hull(lattice, {**kept, _pair(s, j): Fraction(1)}) != body for j in domain if j != s
+    )
+
+
+def _weighted_cost(lattice, scale, kept, i, j, strategy, calibration):
+    """(cost, size) of joining i and j by an edge of weight 1, as ``_cost``."""
+    new = {**kept, _pair(i, j): Fraction(1)}
+    if strategy in ("nearest", "arbitrary"):
+        return 0, 0
+
+    def measure(weights, count):
+        if strategy == "min-area":
+            return twice_area(weighted_hull(lattice, weights))
+        return count * expected_noise(weighted_body(lattice, scale, weights, "ppim"))
+
+    if calibration == "graph":
+        cost = measure(new, 1)
+        return cost, 0 if strategy == "min-area" else cost
+    partner, joined = (component(len(lattice), set(graph), j) for graph in (kept, new))
+    before, after = (
+        {e: w for e, w in graph.items() if set(e) <= set(cells)}
+        for graph, cells in ((kept, partner), (new, joined))
+    )
+    total = measure(after, len(joined))
+    return total - measure(before, len(partner)), 0 if strategy == "min-area" else total
+
+
+def weighted_repair(lattice, scale, weights, domain, strategy, calibration):
+    """``repair`` of weighted edges: what is added has weight 1 (spec 10)."""
+    domain = set(domain)
+    kept = {e: w for e, w in weights.items() if set(e) <= domain}
+    added, exposed = [], []
+    for i in disconnected(len(lattice), set(weights), domain):
+        if neighbours(set(kept), i) or not weighted_isolated(lattice, kept, domain, i, calibration):
+            continue
+        if len(domain) == 1:
+            exposed.append(i)
+            continue
+        costs = {
+            j: _weighted_cost(lattice, scale, kept, i, j, strategy, calibration)
+            for j in sorted(domain - {i})
+        }
+        best = min(cost for cost, _ in costs.values())
+        tied = [j for j, (cost, size) in costs.items() if cost - best <= TIE * size]
+        if strategy == "arbitrary":
+            tied = [min(costs)]
+        j = min(tied, key=lambda j: (squared_length(lattice, scale, i, j), j))
+        added.append((i, j))
+        kept[_pair(i, j)] = Fraction(1)
+    return added, kept, exposed
+
+
 # The adversary (spec 7, 8; Algorithm 5)
 
 
@@ -720,6 +793,16 @@ def emission(lattice, scale, edges, domain, epsilon, mechanism, calibration):
     return P, possible
 
 
+def weighted_emission(lattice, scale, weights, domain, epsilon, mechanism, calibration):
+    """``emission`` of weighted edges (spec 10)."""
+    n = len(lattice)
+    P = np.zeros((n, n))
+    for outputs in output_sets(n, set(weights), domain, calibration):
+        pmf = weighted_pmf(lattice, scale, list(outputs), weights, epsilon, mechanism)
+        P[np.ix_(outputs, outputs)] = pmf
+    return P, P > 0
+
+
 def map_emission(lattice, scale, edges, epsilon, mechanism):
     """Dense (N, N) Pr(z|s) of Algorithms 1 and 2 to the letter: the noise of the component of s,
     snapped to the nearest location of the whole map (spec 10)."""
@@ -745,17 +828,19 @@ def trace_step(
     calibration="component",
     strategy="min-area",
     delta=0.0,
+    weighted=False,
 ):
     """One step of Algorithm 5 as the adversary sees it: from p_t^-, its support and the released
     cell.
 
     `edges` is the original G at every t (spec 7), `transitions` the dense (N, N) matrix that leads
-    to t + 1."""
+    to t + 1. ``weighted``: edges are {edge: weight}."""
     M = np.asarray(transitions, float)
     p_minus = np.asarray(p_minus, float)
     domain = constrained_domain(p_minus, delta, support)
-    added, kept, exposed = repair(lattice, scale, edges, domain, strategy, calibration)
-    P, possible = emission(lattice, scale, kept, domain, epsilon, mechanism, calibration)
+    mend, emit = (weighted_repair, weighted_emission) if weighted else (repair, emission)
+    added, kept, exposed = mend(lattice, scale, edges, domain, strategy, calibration)
+    P, possible = emit(lattice, scale, kept, domain, epsilon, mechanism, calibration)
     after = {s for s in domain if possible[s, released]}
     weights = np.zeros(len(lattice))
     for s in after:
@@ -781,3 +866,9 @@ def trace_step(
 def ledger(epsilons, graphs):
     """Composition (spec 8): (sum of the eps_t, edges that every G_t has)."""
     return math.fsum(epsilons), set.intersection(*(set(g) for g in graphs))
+
+
+def weighted_ledger(epsilons, graphs):
+    """{edge that every G_t has: sum of w_t eps_t}, w_t its weight in G_t (spec 10)."""
+    kept = set.intersection(*(set(g) for g in graphs))
+    return {e: sum(Fraction(w) * g[e] for w, g in zip(epsilons, graphs, strict=True)) for e in kept}

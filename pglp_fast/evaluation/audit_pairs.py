@@ -34,7 +34,12 @@ def audited_pairs(
 
 
 def _lengths(graph: PolicyGraph, pairs: Pairs) -> NDArray[np.float64]:
-    return graph.locations.distance(pairs[:, 0], pairs[:, 1])
+    """Lengths of pairs; of edges with weights divided by these, as noise has to hide them."""
+    far = graph.locations.distance(pairs[:, 0], pairs[:, 1])
+    if graph.weights is not None and len(pairs):
+        numerator, denominator = graph.edge_weights(pairs).T
+        far = np.where(numerator > 0, far * denominator / np.maximum(numerator, 1), far)
+    return far
 
 
 def _by_shape(

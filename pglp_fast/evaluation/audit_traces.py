@@ -1,7 +1,8 @@
 """What an audit of traces compares.
 
 The promise of a step: given the same public past, the releases from s and s' that are joined in the
-repaired policy G_t differ by at most e^epsilon. The promise of whole traces is the sum, for traces
+repaired policy G_t differ by at most e^epsilon, or e^(w epsilon) where the edge has a weight. The
+promise of whole traces is the sum, for traces
 that are joined at every step (the paper's section "Privacy Composition"). Four comparisons:
 
 *step t*: many users with one prior go through the same cells. Those with the same released past are
@@ -80,6 +81,15 @@ def releaser_trials(
         yield from rounds.silence(missing, max(draws // 50, _LEAST))
 
 
+def promised(policy: PolicyGraph, pair: Cells) -> float:
+    """A pair may differ by this times epsilon: its distance in the policy; 1 where there is no path
+    of edges, but the hull of the graph calibration reaches."""
+    if policy.weights is None:
+        return 1.0  # pairs that are compared are edges
+    far = float(policy.distance(*pair))
+    return far if np.isfinite(far) else 1.0
+
+
 class _Rounds:
     """Comparisons of one releaser.
 
@@ -118,30 +128,27 @@ class _Rounds:
         stream.step(np.full(_PILOTS, self.start))
         usual, first, count = np.unique(pasts, axis=0, return_index=True, return_counts=True)
         order = np.argsort(-count, kind="stable")[:_PASTS]
-        wanted = [
-            (usual[k], pair)
-            for k in order
-            for pair in self._pairs(
-                stream.policy(int(first[k])), stream.domain(int(first[k])),
-                self.limit if t == 1 else 1,
-            )
-        ]  # fmt: skip
+        wanted = []
+        for k in order:
+            policy, domain = stream.policy(int(first[k])), stream.domain(int(first[k]))
+            pairs = self._pairs(policy, domain, self.limit if t == 1 else 1)
+            wanted += [(usual[k], pair, promised(policy, pair)) for pair in pairs]
         if not wanted:
             return
         n = 2 * draws * (len(wanted) if t == 1 else 1)
         stream, pasts = self._walked(n, t - 1)
         cells, groups = np.full(n, self.start), []
-        for k, (past, pair) in enumerate(wanted):
+        for k, (past, pair, _) in enumerate(wanted):
             users = np.flatnonzero((pasts == past).all(axis=1))
             users = users[k :: len(wanted)] if t == 1 else users
             groups.append((users[0::2], users[1::2]))
             for side, who in zip(pair.tolist(), groups[-1]):
                 cells[who] = side
         released = np.asarray(stream.step(cells).released, np.int64)
-        for (past, (s, r)), (a, b) in zip(wanted, groups):
+        for (past, (s, r), hops), (a, b) in zip(wanted, groups):
             kind = f"step {t}" + (f" after {tuple(past.tolist())}" if t > 1 else "")
             samples = Sample.of(released[a]), Sample.of(released[b])
-            yield Trial(kind, (int(s), int(r)), 1.0, samples, int)
+            yield Trial(kind, (int(s), int(r)), hops, samples, int)
 
     def whole_traces(self, draws: int) -> Iterator[Trial]:
         """Two steps, at neighbours where one can stay: both are possible throughout."""
@@ -153,7 +160,8 @@ class _Rounds:
         for s, r in edges.tolist():
             inputs = [(s, s), (r, r), (r, s)]
             samples = [self._released(np.repeat([x], draws, axis=0)) for x in inputs]
-            for k, hops in ((1, 2.0), (2, 1.0)):
+            once = promised(self.T.graph, np.array([s, r]))
+            for k, hops in ((1, 2 * once), (2, once)):
                 yield Trial(
                     "whole traces", (inputs[0], inputs[k]), hops, (samples[0], samples[k]),
                     self._decode,
@@ -176,12 +184,12 @@ class _Rounds:
                 stream = self.T.start(users=self.numbers.adjacent(n, odd))
                 z = np.asarray(stream.step(np.tile([first, s], n)).released, np.int64)
                 samples.append(Sample.of(z[0::2] * self.size + z[1::2]))
-            inputs = (s, s), (r, s)
-            yield Trial("two users", inputs, 1.0, (samples[0], samples[1]), self._decode)
+            inputs, hops = ((s, s), (r, s)), promised(self.T.graph, np.array([s, r]))
+            yield Trial("two users", inputs, hops, (samples[0], samples[1]), self._decode)
 
     def silence(self, missing: int, n: int) -> Iterator[Trial]:
         """After one known location and some missing steps: the policy on what is possible then."""
-        for start, (s, r) in self._after(missing):
+        for start, (s, r), hops in self._after(missing):
             prior = np.zeros(self.size)
             prior[start] = 1.0
             stream = self._stream(2 * n, prior)
@@ -191,24 +199,27 @@ class _Rounds:
             released = np.asarray(stream.step(np.repeat([s, r], n)).released, np.int64)
             samples = Sample.of(released[:n]), Sample.of(released[n:])
             kind = f"silence of {missing} after {start}" if missing else f"step 2 after {start}"
-            yield Trial(kind, (int(s), int(r)), 1.0, samples, int)
+            yield Trial(kind, (int(s), int(r)), hops, samples, int)
 
-    def _after(self, missing: int) -> list[tuple[int, Cells]]:
-        """Locations to be silent after, each with a pair of the policy that holds then.
+    def _after(self, missing: int) -> list[tuple[int, Cells, float]]:
+        """Locations to be silent after, each with a pair of the policy that holds then, and what is
+        promised of it.
 
         Where repair had to join two locations, that edge is compared: it was not in the policy, so
         it is the first thing that a wrong C_t would miss."""
         T = self.T
         tried = np.random.default_rng(self.seed).permutation(self.size)[:_STARTS]
-        repaired: list[tuple[int, Cells]] = []
-        plain: list[tuple[int, Cells]] = []
+        repaired: list[tuple[int, Cells, float]] = []
+        plain: list[tuple[int, Cells, float]] = []
         for start in tried.tolist():
             domain = self._possible(start, missing + 1)
             found = repair(T.graph, domain, strategy=T.repair, calibration=self.calibration)
             if len(found.added):
-                repaired.append((start, np.asarray(found.added[0], np.int64)))
+                pair = np.asarray(found.added[0], np.int64)
+                repaired.append((start, pair, promised(found.graph, pair)))
             elif len(plain) < _SCENARIOS:
-                plain += [(start, p) for p in self._pairs(found.graph, domain, 1)]
+                pairs = self._pairs(found.graph, domain, 1)
+                plain += [(start, pair, promised(found.graph, pair)) for pair in pairs]
             if len(repaired) == _SCENARIOS:
                 break
         return (repaired + plain)[:_SCENARIOS]

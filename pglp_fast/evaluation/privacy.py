@@ -36,7 +36,7 @@ class Privacy:
         its members lie far apart, a guess in between can be nearer, and this is then an upper bound
     entropy : bits of the true location that z leaves open
     lift : how much belief in a location can rise, as ln, beyond knowing its component; at most
-        epsilon times its diameter in hops
+        epsilon times its diameter in d_G
     told_error, told_entropy : the same if only the component were known
     """
 

@@ -4,8 +4,9 @@ Two kinds of proof, by how a component is sampled:
 
 *table*: for every distinct shape, every edge (s, s') and every output z, w(z|s) <= e^eps w(z|s') on
 the integer weights read back from the alias table, in integer arithmetic against a rational number
-below e^eps. With the graph calibration not for edges alone but for every pair whose difference lies
-in the sensitivity hull: a disconnected location that is not isolated is protected by those.
+below e^eps (below e^(w eps) for an edge of weight w). With the graph calibration not for edges
+alone but for every pair whose difference lies in the sensitivity hull: a disconnected location that
+is not isolated is protected by those.
 
 *premises*: for the geometric sampler, what the K-norm theorem assumes, exactly: every edge's
 difference lies in K, and both ends share K and the output set. Then the density's ratio is at most
@@ -55,7 +56,8 @@ class Certificate:
     ok : whether the promise holds
     epsilon : what was promised
     worst : what is delivered: the largest ln of a ratio of weights met (table), the largest eps
-        ||f(s) - f(s')||_K (premises); of edges with weights, divided by the edge's own weight
+        ||f(s) - f(s')||_K (premises); of edges with weights, divided by the edge's own weight, so
+        that epsilon is what each is compared with
     edge, output : where the worst case is (with the graph calibration maybe a pair that the hull
         reaches without an edge); no output for premises, neither where there is no edge at all
     proof : "table", "premises" or "table+premises"
@@ -190,11 +192,12 @@ def _tables(m: Mechanism, which: NDArray[np.int64]) -> _Finding:
     """The first fault of these shapes' tables, or the largest ratio."""
     m.tables.ensure()
     hulls, reached = m.tables.protected
+    groups = m.tables.proved_groups()
     fault, worst = np.zeros(which.size, np.int64), np.full((which.size, 4), -np.inf)
 
     def part(start: int, stop: int) -> None:
         proof.check_tables(
-            which, start, stop, m.groups.arrays, hulls, reached, m.tables.bound, m.tables.arrays,
+            which, start, stop, groups, hulls, reached, m.tables.bound, m.tables.arrays,
             fault, worst,
         )  # fmt: skip
 

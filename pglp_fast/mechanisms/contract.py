@@ -88,6 +88,8 @@ class Mechanism(Releasing, ABC):
     largest, instead : members of a component that it takes; what to use beyond
     trace_table : members of a component up to which traces draw from tables
     slow : whether an answer takes a solver's time, so that reports ask for few
+    weighted : whether answers heed the weights of edges: across an edge of weight w, rows differ by
+        at most w epsilon (``component.weights``). Where not, policies with weights are refused.
     translates : whether components that are translates of each other get the same answer. A class
         whose answer depends on ``component.members`` (on a prior, say) sets it to False.
     """
@@ -103,6 +105,7 @@ class Mechanism(Releasing, ABC):
     instead: ClassVar[str] = "use PPIM, or a policy of smaller components"
     trace_table: ClassVar[int] = check.MAX_LOCATIONS
     slow: ClassVar[bool] = False
+    weighted: ClassVar[bool] = False
     translates: bool = True
 
     graph: PolicyGraph
@@ -188,10 +191,10 @@ class Mechanism(Releasing, ABC):
                 f"{type(self).__name__} adds no noise that sampler='geometric' could draw: use "
                 "'table'"
             )
-        check_weights(self, graph)
-        self.noise_epsilon = epsilon_of_noise(graph, self.epsilon)
+        check_weights(type(self), graph)
         self.domain, self.policy = domain, graph
         self.graph = graph if domain is None else graph.constrain(domain)
+        self.noise_epsilon = epsilon_of_noise(self.graph.denominator, self.epsilon)
         groups = make_groups(self.graph, domain, self.calibration)
         self.groups = self.noise_groups = groups if self.translates else groups.apart()
         if self.outputs == "map":
@@ -206,7 +209,8 @@ class Mechanism(Releasing, ABC):
     def log_probabilities(self, component: Component) -> Floats:
         """ln Pr(place z | place s) over a component, (k, k): the row of s is a distribution.
 
-        It must keep the bound: across an edge of the component, rows differ by at most epsilon."""
+        It must keep the bound: across an edge of the component, rows differ by at most epsilon, or
+        w epsilon where the edge has a weight w (``weighted``)."""
 
     def configure(self) -> None:
         """Take the options that this class has, as keyword arguments with defaults."""

@@ -23,6 +23,7 @@ from pglp_fast.policy.domain import Domain
 from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.policy.groups import CALIBRATIONS
 from pglp_fast.policy.named import complete
+from pglp_fast.policy.weights import epsilon_of_noise
 
 from .contract import Floats, Mechanism
 from .geometric_sampler import GeometricSampler, MapSampler
@@ -41,6 +42,7 @@ class KNorm(Mechanism):
     calibrations = CALIBRATIONS
     needs_hull = True
     geometric = True
+    weighted = True
     largest = check.MAX_LOCATIONS
     trace_table = 64  # see docs/traces.md: what tables cost where components vary
     geometry: GeometricSampler
@@ -74,8 +76,11 @@ class KNorm(Mechanism):
 
     def log_probabilities(self, component: Component) -> Floats:
         assert component.hull is not None
-        K = self.noise_polygon(component.hull)
-        return self._rows(component.sites, K, np.arange(len(component.sites)))
+        K, epsilon = self.noise_polygon(component.hull), self._noise_epsilon(component)
+        return self._rows(component.sites, K, np.arange(len(component.sites)), epsilon)
+
+    def _noise_epsilon(self, component: Component) -> float:
+        return epsilon_of_noise(component.denominator, self.epsilon)
 
     def log_densities(self, component: Component, logs: Floats) -> Floats:
         assert component.hull is not None
@@ -85,11 +90,13 @@ class KNorm(Mechanism):
         away = (component.sites[None] - component.sites[:, None]).reshape(-1, 2)
         out = np.empty(len(away))
         gauge(K, away.astype(np.float64), out)
-        return np.where(np.isneginf(logs), -np.inf, -self.epsilon * out.reshape(logs.shape))
+        epsilon = self._noise_epsilon(component)
+        return np.where(np.isneginf(logs), -np.inf, -epsilon * out.reshape(logs.shape))
 
-    def _rows(self, sites: NDArray[np.int64], K: Floats, sources: NDArray[np.int64]) -> Floats:
+    def _rows(
+        self, sites: NDArray[np.int64], K: Floats, sources: NDArray[np.int64], epsilon: float
+    ) -> Floats:
         out = np.empty((len(sources), len(sites)))
-        epsilon = self.noise_epsilon
 
         def part(start: int, stop: int) -> None:
             emission.fill_columns(
@@ -107,11 +114,12 @@ class KNorm(Mechanism):
                 f"to {_MAX_ROW}: estimate them from releases"
             )
         if self.outputs == "component":
-            return self._rows(sites, self.polygon(shape), sources)
+            return self._rows(sites, self.polygon(shape), sources, self.noise_epsilon)
         noise, out = self.noise_groups, np.empty((len(sources), len(sites)))
         of = noise.shape_of[noise.address[sources, 0]]  # the map is one group: places are locations
         for each in np.unique(of):
-            out[of == each] = self._rows(sites, self.polygon(int(each)), sources[of == each])
+            K, some = self.polygon(int(each)), sources[of == each]
+            out[of == each] = self._rows(sites, K, some, self.noise_epsilon)
         return out
 
     def log_matrices(self, which: NDArray[np.int64]) -> Floats:

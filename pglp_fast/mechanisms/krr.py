@@ -12,13 +12,16 @@ class KRR(Mechanism):
     location of the component evenly.
 
     The ratio of any two rows is e^eps or 1, whatever the edges: made for cliques. On other
-    components it protects pairs that the policy does not ask for, and pays for it."""
+    components it protects pairs that the policy does not ask for, and pays for it. With weights, it
+    is that of the component's smallest weight: e^(w eps)."""
 
     name, label = "krr", "KRR"
+    weighted = True
 
     def log_probabilities(self, component: Component) -> Floats:
         k = len(component.sites)
-        other = -np.logaddexp(self.epsilon, np.log(max(k - 1, 1e-300)))
+        epsilon = self.epsilon * component.least_weight()
+        other = -np.logaddexp(epsilon, np.log(max(k - 1, 1e-300)))
         out = np.full((k, k), other)
-        np.fill_diagonal(out, min(other + self.epsilon, 0.0))
+        np.fill_diagonal(out, min(other + epsilon, 0.0))
         return out

@@ -1,7 +1,7 @@
 """The linear program of the mechanism with the least expected loss, for one component.
 
     min sum_s pi(s) sum_z x(s, z) loss(s, z)
-    with x >= 0, rows summing to 1, and x(s, z) <= e^eps x(s', z) on every edge
+    with x >= 0, rows summing to 1, and x(s, z) <= e^(w eps) x(s', z) on every edge of weight w
 
 (Bordenabe, Chatzikokolakis and Palamidessi, CCS 2014; Shokri et al., CCS 2012). In a clique the
 last is said with one number m(z) for all its members, m(z) <= x(s, z) <= e^eps m(z): O(k^2)
@@ -51,7 +51,11 @@ class Constraints(NamedTuple):
 
     plus: NDArray[np.int64]
     minus: NDArray[np.int64]
-    step: NDArray[np.int64]
+    step: Floats
+
+    def factors(self, epsilon: float) -> Floats:
+        """e^(eps step), as large as float64 has it."""
+        return np.asarray(np.exp(np.minimum(epsilon * self.step, 700.0)))
 
 
 class Variables(NamedTuple):
@@ -68,14 +72,15 @@ class Variables(NamedTuple):
 
 
 def constraints(component: Component) -> Constraints:
-    """m <= x and x <= e^eps m in cliques; across further edges x <= e^eps x', both ways."""
+    """m <= x and x <= e^eps m in cliques; across further edges x <= e^(w eps) x', both ways."""
     k, heads = len(component.sites), component.heads
     together = np.flatnonzero(np.bincount(heads, minlength=k)[heads] > 1)
     i, j = np.concatenate([component.pairs, component.pairs[:, ::-1]]).T
     x, m = _entries(together, k), _entries(k + heads[together], k)
     plus = np.concatenate([m, x, _entries(i, k)])
     minus = np.concatenate([x, m, _entries(j, k)])
-    return Constraints(plus, minus, np.repeat([0, 1], [len(m), len(plus) - len(m)]))
+    weight = np.repeat(np.tile(component.pair_weights(), 2), k)
+    return Constraints(plus, minus, np.concatenate([np.zeros(len(m)), np.ones(len(m)), weight]))
 
 
 def _entries(rows: NDArray[np.int64], k: int) -> NDArray[np.int64]:
@@ -148,11 +153,11 @@ def _variables(cost: Floats, component: Component, epsilon: float, limit: float)
     members'."""
     k, heads = len(cost), component.heads
     orbit, count = orbits(symmetries(component, cost), heads)
-    hops = np.minimum(component.hops(), 0 if epsilon < _SCALED else max(1, limit // epsilon))
+    far = np.minimum(component.distances(), 0 if epsilon < _SCALED else max(1, limit // epsilon))
     farthest = np.zeros((k, k))
-    np.maximum.at(farthest, heads, hops)
+    np.maximum.at(farthest, heads, far)
     unit = np.zeros(count)
-    unit[orbit] = -np.concatenate([hops.ravel(), farthest[heads].ravel()])
+    unit[orbit] = -np.concatenate([far.ravel(), farthest[heads].ravel()])
     return Variables(orbit, unit)
 
 
@@ -162,17 +167,18 @@ class _Edges:
 
     Attributes
     ----------
-    rows : (n, 3) plus, minus, step
+    rows : (n, 3) plus, minus, number of the step
     which, count : the row of each constraint, and how many each row stands for
     """
 
     def __init__(self, every: Constraints, variables: Variables, epsilon: float, limit: float):
         orbit, self.size = variables.orbit, len(variables.unit)
-        named = np.stack([orbit[every.plus], orbit[every.minus], every.step], axis=1)
+        steps, kind = np.unique(every.step, return_inverse=True)
+        named = np.stack([orbit[every.plus], orbit[every.minus], kind.reshape(-1)], axis=1)
         self.rows, self.which, self.count = np.unique(
             named, axis=0, return_inverse=True, return_counts=True
         )
-        plus, minus, step = self.rows.T
+        plus, minus, step = self.rows[:, 0], self.rows[:, 1], steps[self.rows[:, 2]]
         exponent = epsilon * (step + variables.unit[minus] - variables.unit[plus])
         self.binding = exponent < limit
         self.factor = np.exp(exponent[self.binding])
@@ -214,7 +220,7 @@ def lower_bound(cost: Floats, component: Component, epsilon: float, prices: Floa
     sum of n terms is off by at most n + 2 units of 2^-53 of their absolute sum."""
     k = len(cost)
     every = constraints(component)
-    paid = prices * np.exp(np.minimum(epsilon, 700.0) * every.step)
+    paid = prices * every.factors(epsilon)
     where, terms = np.concatenate([every.plus, every.minus]), np.concatenate([prices, -paid])
     total, size = (np.bincount(where, t, 2 * k * k) for t in (terms, np.abs(terms)))
     count = np.bincount(where, minlength=2 * k * k) + 6.0
@@ -233,7 +239,7 @@ def truthful_bound(cost: Floats, component: Component, epsilon: float) -> float:
     one and 1 - theta of the other is a bound: min over x(z, z) of both, with the best theta."""
     if cost.min() < 0 or cost.diagonal().any():
         return 0.0
-    reach = np.exp(-epsilon * component.hops())
+    reach = np.exp(-epsilon * component.distances())
     other = np.where(np.eye(len(cost), dtype=bool), np.inf, cost)
     forced, least = (cost * reach).sum(axis=0), other.min(axis=1)
     shares = np.append(1.0, least[least > 0] / (least + forced)[least > 0])
@@ -257,7 +263,7 @@ def committed(cost: Floats, component: Component, epsilon: float) -> Floats:
 
     An output costs what it makes others say, and is named where that is less than what its own
     location would lose; who is not named answers the best that is."""
-    reach = np.exp(-epsilon * component.hops())
+    reach = np.exp(-epsilon * component.distances())
     other = np.where(np.eye(len(cost), dtype=bool), np.inf, cost)
     gain = (
         other.min(axis=1) - cost.diagonal() - (cost * reach - np.diag(cost.diagonal())).sum(axis=0)
@@ -277,13 +283,14 @@ def feasible(P: Floats, component: Component, epsilon: float) -> Floats:
     that disturbs is mended with a share of the mean row, of the same order."""
     P = np.clip(P, 0.0, None)
     P[:, P.max(axis=0) < _DUST] = 0.0
-    reach = np.exp(-min(epsilon, 700.0) * component.hops())
+    reach = np.exp(-min(epsilon, 700.0) * component.distances())
     P = np.stack([(reach * P[:, z]).max(axis=1) for z in range(len(P))], axis=1)
     P /= P.sum(axis=1, keepdims=True)
     mean = P.mean(axis=0)
     i, j = component.edges()
-    gain = np.expm1(min(epsilon, 700.0)) * (1 - 1e-9)  # e^eps - 1, with a little room for rounding
-    # (1 - eta)(P_i - e^eps P_j) <= eta (e^eps - 1) mean, for every edge and output
+    # e^(w eps) - 1, with a little room for rounding
+    gain = np.expm1(np.minimum(epsilon * component.edge_weights(), 700.0))[:, None] * (1 - 1e-9)
+    # (1 - eta)(P_i - e^(w eps) P_j) <= eta (e^(w eps) - 1) mean, for every edge and output
     with np.errstate(invalid="ignore", divide="ignore"):
         excess = np.nanmax(
             np.where(mean > 0, (P[i] - P[j] - gain * P[j]) / (gain * mean), 0.0), initial=0.0

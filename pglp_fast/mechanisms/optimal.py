@@ -38,7 +38,8 @@ _KIND = "solution"
 
 
 class Optimal(Mechanism):
-    """Minimises the expected loss subject to Pr(z|s) <= e^eps Pr(z|s') on every edge.
+    """Minimises the expected loss subject to Pr(z|s) <= e^eps Pr(z|s') on every edge, or
+    e^(w eps) on one of weight w.
 
     A linear program for each component shape: see ``linear_program``. The solver's answer is not a
     proof: it is repaired until every ratio holds (see ``feasible``), and the certificate then
@@ -60,6 +61,7 @@ class Optimal(Mechanism):
     name, label = "optimal", "Optimal"
     largest = MAX_LOCATIONS
     slow = True
+    weighted = True
     instead = "use PPIM, GraphExponential or KRR, or a policy of smaller blocks"
 
     def configure(
@@ -101,7 +103,7 @@ class Optimal(Mechanism):
             return np.zeros((1, 1))
         cost = self._cost(component)
         if k == 2:
-            candidates = two_locations(self.epsilon)
+            candidates = two_locations(self.epsilon * component.least_weight())
         else:
             solved = feasible(self._solution(cost, component).P, component, self.epsilon)
             limit = committed(cost, component, self.epsilon)
@@ -170,7 +172,8 @@ class Optimal(Mechanism):
         """The share by which a loss may be above the least, see ``gap``."""
         bounds = [cost.min(axis=1).sum(), truthful_bound(cost, component, self.epsilon)]
         if len(cost) == 2:
-            bounds.append(min((np.exp(V) * cost).sum() for V in two_locations(self.epsilon)))
+            pair = two_locations(self.epsilon * component.least_weight())
+            bounds.append(min((np.exp(V) * cost).sum() for V in pair))
         else:
             prices = self._solution(cost, component).prices
             bounds.append(lower_bound(cost, component, self.epsilon, prices))
@@ -194,7 +197,10 @@ class Optimal(Mechanism):
         What is read is made feasible again, and any prices give a true bound: a file can cost
         utility only."""
         digest = hashlib.sha256(repr((self.epsilon, len(cost))).encode())
-        for array in (cost, component.sites, component.heads, component.pairs):
+        arrays = [cost, component.sites, component.heads, component.pairs]
+        if component.weights is not None:
+            arrays.append(component.weights)
+        for array in arrays:
             digest.update(np.ascontiguousarray(array).tobytes())
         name = digest.hexdigest()[:32]
         if name not in self._solved:

@@ -34,17 +34,11 @@ def checked_outputs(m: "Mechanism", outputs: str, domain: Domain | None, calibra
     return outputs
 
 
-def check_weights(m: "Mechanism", graph: PolicyGraph) -> None:
-    """Refuse a policy with weights where the mechanism does not know them."""
-    if graph.weights is None:
-        return
-    if not m.geometric:
+def check_weights(kind: "type[Mechanism]", graph: PolicyGraph) -> None:
+    """Refuse a policy with weights where the mechanism does not heed them."""
+    if graph.weights is not None and not kind.weighted:
         raise InvalidPolicy(
-            f"{type(m).__name__} promises one epsilon for every edge: for a policy with weights "
-            "use PPIM, PLM or PlanarLaplace"
-        )
-    if m.calibration == "graph" or m.sampler == "table":
-        raise InvalidPolicy(
-            "a policy with weights takes calibration='component' and sampler='geometric' (or "
-            "'auto'): tables and Algorithm 3 know one epsilon"
+            f"{kind.__name__} promises one epsilon for every edge: for a policy with weights "
+            "use PPIM, PLM or GraphExponential, or say weighted = True in a class whose "
+            "log_probabilities heeds component.weights"
         )

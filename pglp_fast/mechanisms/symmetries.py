@@ -16,15 +16,15 @@ _MIRROR = np.array([[1, 0], [0, -1]])
 
 def symmetries(component: Component, cost: NDArray[np.float64]) -> list[NDArray[np.int64]]:
     """Permutations of the places, each a turn or mirror image about the middle, that keep edges,
-    cliques and costs; the identity first.
+    their weights, cliques and costs; the identity first.
 
     A clique must become a clique: one that became single edges would share its variables with
     places that no edge joins to it."""
     sites, k = component.sites, len(component.sites)
     centred = 2 * sites - (sites.min(axis=0) + sites.max(axis=0))
     place = {(int(x), int(y)): p for p, (x, y) in enumerate(centred.tolist())}
-    joined = np.zeros((k, k), bool)
-    joined[component.edges()] = True
+    joined = np.zeros((k, k))
+    joined[component.edges()] = component.edge_weights()
     together = component.heads[:, None] == component.heads
     tolerance = 1e-12 * float(np.abs(cost).max())
     found = []

@@ -9,12 +9,13 @@ from numpy.typing import NDArray
 from pglp_fast._kernels.geometry.polygons import Polygons
 from pglp_fast._kernels.noise import alias, tables as kernels
 from pglp_fast._kernels.noise.weights import MAX_DISTANCE
+from pglp_fast._kernels.policy import shapes
 from pglp_fast._util import validate as check
 from pglp_fast._util.arrays import starts_of
 from pglp_fast._util.threads import ForkLock, run_ranges
 from pglp_fast.errors import InvalidParameter, PGLPError, TooLarge
 
-from .exp_bound import exp_lower_bound
+from .exp_bound import exp_lower_bound, pair_bounds
 
 if TYPE_CHECKING:
     from .contract import Mechanism
@@ -74,7 +75,7 @@ class TableSampler:
                     "sampler='auto' or 'geometric'"
                 )
             return MAX_TABLE
-        limit = AUTO_TABLE if m.sampler == "auto" and m.graph.weights is None else 0
+        limit = AUTO_TABLE if m.sampler == "auto" else 0
         while entries[sizes <= limit].sum() > AUTO_ENTRIES:
             limit //= 2
         return limit
@@ -83,6 +84,15 @@ class TableSampler:
     def tabled(self) -> NDArray[np.bool_]:
         """For each shape, whether it is sampled from a table."""
         return np.asarray(self.arrays.offset >= 0)
+
+    def proved_groups(self) -> shapes.Groups:
+        """The mechanism's groups, with the bound that each weighted edge is proved with."""
+        m = self.mechanism
+        if m.graph.weights is None:
+            return m.groups.arrays
+        weights = m.graph.weights
+        bounds = pair_bounds(m.epsilon, weights.numerator, weights.denominator)
+        return m.groups.arrays._replace(**bounds._asdict())
 
     @property
     def protected(self) -> tuple[Polygons, bool]:
@@ -117,7 +127,7 @@ class TableSampler:
                     self.missing[part] = False
 
     def _fill(self, which: NDArray[np.int64]) -> None:
-        m, groups = self.mechanism, self.mechanism.groups
+        m, groups, proved = self.mechanism, self.mechanism.groups, self.proved_groups()
         at = starts_of(groups.sizes[which] ** 2)
         hulls, reached = self.protected
         P = m.probabilities(which)
@@ -125,7 +135,7 @@ class TableSampler:
 
         def part(start: int, stop: int) -> None:
             kernels.fill_tables(
-                which, start, stop, groups.arrays, hulls, reached, P, at, self.bound,
+                which, start, stop, proved, hulls, reached, P, at, self.bound,
                 self.arrays, found,
             )  # fmt: skip
 

@@ -3,6 +3,7 @@
 import csv
 import gzip
 import os
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.policy.named import blocks, categories, complete, neighbours8
 from pglp_fast.policy.places import hide
 from pglp_fast.policy.regions import regions
+from pglp_fast.policy.weights import LARGEST, read_fraction
 from pglp_fast.space.grid import Grid
 
 from .maps import describe
@@ -102,8 +104,16 @@ def _edges_of(path: str, grid: Grid) -> PolicyGraph:
             return PolicyGraph.from_scipy(grid, scipy.sparse.load_npz(file))
     if path.endswith(".npy"):
         with open(path, "rb") as file, reading(path, "an array saved by numpy.save", InvalidPolicy):
-            return PolicyGraph.from_edges(grid, np.load(file, allow_pickle=False))
+            array = np.load(file, allow_pickle=False)
+        if array.ndim == 2 and array.shape[1] == 3 and array.dtype.kind in "iuf":
+            ends = array[:, :2].astype(np.int64)  # the third column has the weights
+            wrong = np.flatnonzero((ends != array[:, :2]).any(axis=1))
+            if wrong.size:
+                raise InvalidPolicy(f"{path}, row {wrong[0]}: the first two columns are cells")
+            return PolicyGraph.from_edges(grid, ends, array[:, 2])
+        return PolicyGraph.from_edges(grid, array)
     pairs: list[tuple[int, int]] = []
+    weights: list[Fraction] = []
     for line, row in _text_rows(path):
         try:
             a, b = (int(v) for v in row[:2])
@@ -118,9 +128,22 @@ def _edges_of(path: str, grid: Grid) -> PolicyGraph:
                 f"{path}, line {line}: cells are 0..{grid.size - 1}, got {a} and {b}"
             )
         pairs.append((a, b))
+        weights.append(_weight_of(row[2] if len(row) > 2 else "", path, line))
     if not pairs:
         raise InvalidPolicy(f"{path} has no edges: write two cells on each line, e.g. 3,4")
-    return PolicyGraph.from_edges(grid, np.array(pairs, np.int64).reshape(-1, 2))
+    return PolicyGraph.from_edges(grid, np.array(pairs, np.int64), np.array(weights, object))
+
+
+def _weight_of(text: str, path: str, line: int) -> Fraction:
+    """The weight in the third column: a number such as 0.5, or a fraction such as 2/3; 1 where
+    there is none."""
+    try:
+        return read_fraction(Fraction(text or 1))
+    except (ValueError, ZeroDivisionError, InvalidPolicy):
+        raise InvalidPolicy(
+            f"{path}, line {line}: the third column is the weight of the edge, a fraction of whole "
+            f"numbers from 1 to {LARGEST} such as 0.5 or 2/3, got {text[:60]!r}"
+        ) from None
 
 
 def _text_rows(path: str) -> list[tuple[int, list[str]]]:

@@ -21,7 +21,7 @@ from pglp_fast.space.locations import require_same_map
 from .domain import Domain, require_domain
 from .graph import PolicyGraph, require_policy
 from .groups import CALIBRATIONS
-from .weights import require_unweighted
+from .weights import fine_lattice
 
 STRATEGIES = {
     "min-area": domain_view.MIN_AREA,
@@ -46,20 +46,20 @@ def checked_strategy(value: str, name: str) -> str:
 
 
 def kernel_policy(graph: PolicyGraph) -> domain_view.Policy:
-    """A policy as kernels take it."""
-    locations = graph.locations
+    """A policy as kernels take it: with weights over scattered points of a finer lattice."""
+    locations, weights = graph.locations, graph.weights
+    lattice, (extent, widest, tallest) = locations.lattice, graph.clique_extents
     rows, cols = (locations.rows, locations.cols) if isinstance(locations, Grid) else (0, 0)
+    (dx, dy), L = locations.scale, graph.denominator
+    fractions = np.empty((0, 2), np.int64)
+    if weights is not None:
+        lattice, rows, cols, dx, dy = fine_lattice(graph), 0, 0, dx / L, dy / L
+        extent, widest, tallest = extent * np.int32(L), widest * L, tallest * L
+        fractions = weights.fractions
     return domain_view.Policy(
-        locations.lattice,
-        graph.cliques,
-        *graph.clique_extents,
-        graph.extra_indptr,
-        graph.extra_indices,
-        rows,
-        cols,
-        *locations.scale,
-        locations.stretch,
-    )
+        lattice, graph.cliques, extent, widest, tallest, graph.extra_indptr, graph.extra_indices,
+        rows, cols, dx, dy, locations.stretch, fractions, 0 if weights is None else L,
+    )  # fmt: skip
 
 
 def _words(graph: PolicyGraph, domain: Domain) -> NDArray[np.uint64]:
@@ -191,8 +191,6 @@ def isolated_many(
     ``Domain.words``."""
     by_graph = check.choice(calibration, "calibration", CALIBRATIONS) == "graph"
     matrix, policy = _matrix(graph, words), kernel_policy(graph)
-    if by_graph:
-        require_unweighted(graph, "calibration='graph'")
     counts = np.zeros((len(matrix), 3), np.int64)
     largest = _largest(matrix)
     parts: dict[int, NDArray[np.int32]] = {}
@@ -224,7 +222,6 @@ def repair_many(
         else domain_view.COMPONENT
     )
     matrix, policy = _matrix(graph, words), kernel_policy(graph)
-    require_unweighted(graph, "repair")
     counts = np.zeros((len(matrix), 5), np.int64)
     largest = _largest(matrix)
     parts: dict[int, tuple[NDArray[np.int32], NDArray[np.int32]]] = {}

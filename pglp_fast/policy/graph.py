@@ -28,6 +28,7 @@ from .weights import (
     read_weights,
     shortest_paths,
     weights_of_rows,
+    weights_with,
 )
 
 if TYPE_CHECKING:
@@ -55,6 +56,8 @@ class PolicyGraph:
         ``cliques`` must be numbered 0..n-1 with two members or more; their edges have weight 1.
         ``weights`` are of the entries of ``indices``; None: all are 1.
         """
+        if weights is not None and weights.all_one:
+            weights = None
         self.locations, self.weights = locations, weights
         self.cliques, self.extra_indptr, self.extra_indices = cliques, indptr, indices
         self.n_cliques = int(cliques.max(initial=-1)) + 1
@@ -312,12 +315,10 @@ class PolicyGraph:
                 f"edge {loops[0]} joins location {array[loops[0], 0]} to itself: leave it out"
             )
         fresh = array[~self.has_edges(array)]
-        if self.weights is not None:
-            return self | PolicyGraph.from_edges(self.locations, fresh)
         extra = np.concatenate([self.extra_edges(), fresh])
-        return PolicyGraph(
-            self.locations, self.cliques, *kernels.pairs_to_csr(self.locations.size, extra)
-        )
+        indptr, indices = kernels.pairs_to_csr(self.locations.size, extra)
+        weights = None if self.weights is None else weights_with(self, indptr, indices, fresh)
+        return PolicyGraph(self.locations, self.cliques, indptr, indices, weights)
 
     # -- keeping and describing
 

@@ -76,10 +76,10 @@ def _fault(arrays: dict[str, NDArray[Any]], n: int) -> str:
         return "an edge has no mirror image"
     if ((cliques[row] >= 0) & (cliques[row] == cliques[indices])).any():
         return "an edge is in a clique too"
-    return _weights_fault(arrays, indptr, indices)
+    return weights_fault(arrays, indptr, indices)
 
 
-def _weights_fault(
+def weights_fault(
     arrays: dict[str, NDArray[Any]], indptr: NDArray[np.int64], indices: NDArray[np.int32]
 ) -> str:
     """What is wrong with the weights, if there are any."""

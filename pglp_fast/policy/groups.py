@@ -5,6 +5,7 @@ translates share a shape."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,7 +70,15 @@ class Groups:
         return shapes.Groups(
             self.members, self.starts, self.heads, self.address, self.shape_of,
             self.representative, G.locations.lattice, G.cliques, G.extra_indptr, G.extra_indices,
+            *self._weights,
         )  # fmt: skip
+
+    @property
+    def _weights(self) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any], int]:
+        """Weights of edges for kernels, without what they are proved with."""
+        none, weights = shapes.NO_WEIGHTS, self.graph.weights
+        values = none[0] if weights is None else weights.values
+        return values, none[1], none[2], self.graph.denominator
 
     @cached_property
     def hulls(self) -> Polygons:
@@ -86,12 +95,18 @@ class Groups:
         """The group that represents a shape, by itself."""
         G, members = self.graph, self.of_shape(shape)
         first = self.starts[self.representative[shape]]
+        weights = None
+        if G.weights is not None:
+            of = shapes.local_entries(members, G.extra_indptr, G.extra_indices)
+            weights = G.weights.fractions[of]
         return Component(
             shapes.sites_of(members, G.locations.lattice),
             self.heads[first : first + len(members)],
             shapes.local_pairs(members, G.extra_indptr, G.extra_indices, self.address),
             members,
             polygon_of(self.hulls, shape) if with_hull else None,
+            weights,
+            G.denominator,
         )
 
     def apart(self) -> "Groups":
@@ -124,6 +139,4 @@ def make_groups(graph: PolicyGraph, domain: Domain | None, calibration: str) -> 
     )  # fmt: skip
     if calibration == "graph":
         return groups
-    if graph.weights is not None:  # shapes know no weights: each group is its own
-        return groups.apart()
     return replace(groups, representative=shapes.classify(groups.arrays))

@@ -26,6 +26,7 @@ class PolicySummary:
     components : connected components of two locations or more
     sizes : (least, median, largest) number of locations of those
     most_neighbours : the largest number of neighbours that a location has
+    weights : (least, largest) weight of an edge; None where all are 1
     expected_error_km : for each epsilon the mean length of P-PIM's noise over the protected
         locations, before it is snapped to a location
     """
@@ -38,12 +39,15 @@ class PolicySummary:
     sizes: tuple[int, float, int]
     most_neighbours: int
     expected_error_km: dict[float, float]
+    weights: tuple[float, float] | None = None
 
     def __str__(self) -> str:
-        share = 100 * self.protected / self.locations
+        share, weights = 100 * self.protected / self.locations, ""
+        if self.weights is not None:
+            weights = f" of weight {self.weights[0]:.4g} to {self.weights[1]:.4g}"
         lines = [
             f"{self.protected} of {self.locations} locations are protected ({share:.1f} %), by "
-            f"{self.edges} edges, up to {self.most_neighbours} at one location",
+            f"{self.edges} edges{weights}, up to {self.most_neighbours} at one location",
             f"{self.disclosed} locations have no edge: they are released as they are",
         ]
         if self.components:
@@ -85,4 +89,12 @@ def summary_of(graph: PolicyGraph, epsilons: Iterable[float]) -> PolicySummary:
         else (0, 0.0, 0),
         most_neighbours=int(graph.degrees().max(initial=0)),
         expected_error_km={e: total / max(protected, 1) / e for e in wanted},
+        weights=_weights_of(graph),
     )
+
+
+def _weights_of(graph: PolicyGraph) -> tuple[float, float] | None:
+    if graph.weights is None:
+        return None
+    values, ones = graph.weights.values, [1.0] if graph.n_cliques else []
+    return float(min([values.min(), *ones])), float(max([values.max(), *ones]))

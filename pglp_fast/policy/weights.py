@@ -35,11 +35,27 @@ class Weights:
     ----------
     numerator, denominator : int64 arrays
     common : what all weights' inverses times it are whole numbers
+    lattice : see ``fine_lattice``; None until it is asked for
     """
 
     def __init__(self, numerator: Ints, denominator: Ints):
         self.numerator, self.denominator = numerator, denominator
+        self.lattice: NDArray[np.int32] | None = None
         self.common = math.lcm(*np.unique(numerator).tolist()) if len(numerator) else 1
+
+    @cached_property
+    def fractions(self) -> Ints:
+        """(entries, 2) numerator and denominator."""
+        return np.stack([self.numerator, self.denominator], axis=1)
+
+    @property
+    def all_one(self) -> bool:
+        return bool((self.numerator == self.denominator).all())
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """The weights as floats; no two that differ become the same."""
+        return self.numerator / self.denominator
 
     @cached_property
     def factors(self) -> Ints:
@@ -101,6 +117,11 @@ def _fraction(value: Any, k: int) -> Fraction:
     return near
 
 
+def read_fraction(value: Any) -> Fraction:
+    """A weight by itself, checked."""
+    return _fraction(value, 0)
+
+
 def entries_of(indptr: Ints, indices: NDArray[np.int32]) -> Ints:
     """A key for each entry of a symmetric CSR: the same for both directions of an edge."""
     n = len(indptr) - 1
@@ -114,15 +135,24 @@ def weights_of_rows(
     pairs: NDArray[Any],
     numerator: Ints,
     denominator: Ints,
-) -> Weights | None:
-    """Weights of the entries of a CSR, from those of its edges (i < j); None if all are 1."""
-    if (numerator == denominator).all():
-        return None
+) -> Weights:
+    """Weights of the entries of a CSR, from those of its edges (i < j)."""
     n = len(indptr) - 1
     keys = pairs[:, 0].astype(np.int64) * n + pairs[:, 1]
     order = np.argsort(keys)
     at = order[np.searchsorted(keys[order], entries_of(indptr, indices))]
     return Weights(numerator[at], denominator[at])
+
+
+def weights_with(
+    graph: "PolicyGraph", indptr: Ints, indices: NDArray[np.int32], fresh: NDArray[np.int32]
+) -> Weights:
+    """Weights of the entries of a CSR of the graph's edges outside cliques and of fresh ones, whose
+    weight is 1."""
+    old = graph.extra_edges()
+    known = np.concatenate([graph.edge_weights(old), np.ones((len(fresh), 2), np.int64)])
+    pairs = np.concatenate([old, np.sort(fresh, axis=1)])
+    return weights_of_rows(indptr, indices, pairs, *np.ascontiguousarray(known.T))
 
 
 def check_range(graph: "PolicyGraph") -> None:
@@ -215,18 +245,26 @@ def shortest_paths(
     return out
 
 
-def epsilon_of_noise(graph: "PolicyGraph", epsilon: float) -> float:
+def epsilon_of_noise(denominator: int, epsilon: float) -> float:
     """Epsilon times the common denominator, rounded down: for noise of a hull that is so much too
     large."""
-    exact = Fraction(epsilon) * graph.denominator
+    exact = Fraction(epsilon) * denominator
     nearest = float(exact)
     return nearest if nearest <= exact else float(np.nextafter(nearest, 0.0))
 
 
-def require_unweighted(graph: "PolicyGraph", what: str) -> None:
-    """Refuse a weighted policy where weights are not known."""
-    if graph.weights is not None:
+def fine_lattice(graph: "PolicyGraph") -> NDArray[np.int32]:
+    """Coordinates of the locations on a lattice that is ``graph.denominator`` times as fine: there
+    all differences divided by their weights are whole, and so are those of weight 1."""
+    assert graph.weights is not None
+    if graph.weights.lattice is not None:  # of this very graph
+        return graph.weights.lattice
+    fine = graph.locations.lattice.astype(np.int64) * graph.denominator
+    if fine.size and fine.max() > MAX_SPAN:
         raise InvalidPolicy(
-            f"{what} takes policies without weights: leave them out, or release one by one with "
-            "pf.PPIM, pf.PLM or pf.PlanarLaplace"
+            f"the weights have a common denominator of {graph.denominator}, and the map then spans "
+            f"{fine.max()} steps; repair, which may join any two locations, takes {MAX_SPAN}: use "
+            "fewer different numerators (powers of two, say), or a coarser map"
         )
+    graph.weights.lattice = fine.astype(np.int32)
+    return graph.weights.lattice

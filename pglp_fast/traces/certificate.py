@@ -65,7 +65,7 @@ class TraceCertificate:
     @property
     def worst(self) -> float:
         """The largest ln ratio of a table's weights, or epsilon times the largest
-        ||f(s) - f(s')||_K."""
+        ||f(s) - f(s')||_K; of edges with weights, divided by the edge's own weight."""
         return self.verdict.worst
 
     @property
@@ -152,7 +152,8 @@ def prove(proof: Proof, polygon: int, locations: Any) -> Verdict:
     polygon kernels make of a sensitivity hull."""
     found, rounding, reasons = list(proof.delivered.items()), 0.0, []
     for claim in _claims(proof.claims):
-        K = np.asarray(noise_polygon.noise_polygon(claim.hull, polygon, *locations.scale))
+        dx, dy = (km / claim.denominator for km in locations.scale)
+        K = np.asarray(noise_polygon.noise_polygon(claim.hull, polygon, dx, dy))
         gauge = max(gauge_of(K, v) for v in claim.hull) if len(claim.hull) > 1 else 0
         if not claim.inside or gauge > 1:
             reasons.append("an edge's difference lies outside the noise polygon")
@@ -172,7 +173,8 @@ def prove(proof: Proof, polygon: int, locations: Any) -> Verdict:
 
 @dataclass(frozen=True)
 class _Claim:
-    """What a kernel says of the noise that it drew: see ``_kernels.trace.release``."""
+    """What a kernel says of the noise that it drew: see ``_kernels.trace.release``. Extent and hull
+    are on a lattice that is ``denominator`` times as fine as the map's."""
 
     inside: bool
     size: int
@@ -181,13 +183,17 @@ class _Claim:
     in_line: bool
     epsilon: float
     hull: NDArray[np.int64]
+    denominator: int
 
 
 def _claims(claims: Iterable[bytes]) -> Iterable[_Claim]:
     for octets in sorted(claims):
         row = np.frombuffer(octets, np.int64)
-        inside, size, width, height, boxed, in_line, _, _ = row[:CLAIM].tolist()
+        inside, size, width, height, flags, in_line, _, _ = row[:CLAIM].tolist()
         epsilon = float(row[6:7].view(np.float64)[0])
         extent = np.array([width, height], np.float64)
         hull = row[CLAIM:].reshape(-1, 2).copy()
-        yield _Claim(bool(inside), size, extent, bool(boxed), bool(in_line), epsilon, hull)
+        yield _Claim(
+            bool(inside), size, extent, bool(flags & 1), bool(in_line), epsilon, hull,
+            max(1, flags >> 1),
+        )  # fmt: skip

@@ -26,7 +26,8 @@ def compose(*releases: Any) -> Ledger:
     """What several releases about the same persons leave together.
 
     Releases that satisfy (eps_i, G_i) compose to (sum of eps_i, intersection of the edges of the
-    G_i): the paper's Composability theorem.
+    G_i): the paper's Composability theorem. An edge that has the weight w_i in G_i is kept with a
+    sum of w_i eps_i: see ``Ledger.edge_epsilons``.
 
     Parameters
     ----------
@@ -39,7 +40,7 @@ def compose(*releases: Any) -> Ledger:
     Returns
     -------
     Ledger
-        ``.epsilon(u)``, ``.graph(u)``, for person number ``.ids[u]``.
+        ``.epsilon(u)``, ``.graph(u)``, ``.edge_epsilons(u)``, for person number ``.ids[u]``.
 
     Notes
     -----
@@ -111,8 +112,9 @@ def _one_release(epsilon: float, graph: PolicyGraph, ids: Ints) -> Ledger:
         np.empty((0, 2), np.int32), np.ones((n, 1), np.uint64),
     )  # fmt: skip
     spent = nothing_spent(n)._replace(
-        releases=np.ones(n, np.int64), high=np.full(n, epsilon), since=np.full(n, check.MAX_TIME)
-    )
+        releases=np.ones(n, np.int64), high=np.full(n, epsilon), since=np.full(n, check.MAX_TIME),
+        shares=np.full((n, 1 if policies.weighted else 0), epsilon),
+    )  # fmt: skip
     return Ledger(ids, policies, spent, rows, no_sets())
 
 
@@ -123,17 +125,33 @@ def no_sets() -> Rows:
 
 def _both(a: Ledger, b: Ledger) -> Ledger:
     """Two ledgers of the same persons."""
-    policies, used_a, used_b = _joint_policies(a, b)
+    policies, numbers, used_a, used_b = _joint_policies(a, b)
     kind, start, cells, shared = _joint_cells(a, b)
     edge_start, edges = _joint_edges(a, b)
     rows = LedgerRows(kind, start, cells, edge_start, edges, used_a | used_b)
     lost = [ledger.unsettled for ledger in (a, b) if ledger.unsettled is not None]
     unsettled = sum(lost[1:], lost[0]) if lost else None
-    return Ledger(a.ids, policies, a.spending + b.spending, rows, shared, unsettled)
+    own = [
+        ledger.spending._replace(shares=_shares_over(policies, ledger, at))
+        for ledger, at in ((a, list(range(len(a.policies)))), (b, numbers))
+    ]
+    return Ledger(a.ids, policies, own[0] + own[1], rows, shared, unsettled)
 
 
-def _joint_policies(a: Ledger, b: Ledger) -> tuple[PolicySet, NDArray[Any], NDArray[Any]]:
-    """The policies of both, equal ones once, and the bitmasks of both over these."""
+def _shares_over(policies: PolicySet, ledger: Ledger, numbers: list[int]) -> NDArray[np.float64]:
+    """What was spent under each of the policies of both, of which the ledger's have these
+    numbers."""
+    out = np.zeros((len(ledger), len(policies) if policies.weighted else 0))
+    if ledger.spending.shares.shape[1]:
+        np.add.at(out.T, numbers, ledger.spending.shares.T)
+    return out
+
+
+def _joint_policies(
+    a: Ledger, b: Ledger
+) -> tuple[PolicySet, list[int], NDArray[Any], NDArray[Any]]:
+    """The policies of both, equal ones once; the numbers of b's among these; and the bitmasks of
+    both over these."""
     graphs, names = list(a.policies.graphs), list(a.policies.names)
     numbers = []
     for graph, name in zip(b.policies.graphs, b.policies.names, strict=True):
@@ -152,7 +170,7 @@ def _joint_policies(a: Ledger, b: Ledger) -> tuple[PolicySet, NDArray[Any], NDAr
     for k, number in enumerate(numbers):
         bit = (b.rows.used[:, k >> 6] >> np.uint64(k & 63)) & np.uint64(1)
         used_b[:, number >> 6] |= bit << np.uint64(number & 63)
-    return out, used_a, used_b
+    return out, numbers, used_a, used_b
 
 
 def _joint_cells(a: Ledger, b: Ledger) -> tuple[Ints, Ints, NDArray[np.int32], Rows]:

@@ -27,7 +27,7 @@ from .choices import Choices, Epsilons, numbered
 from .ledger import Ledger
 from .policies import PolicySet
 from .proof import Proof
-from .spending import Limits, Spending, nothing_spent
+from .spending import Limits, Spending, nothing_spent, shares_of
 from .table_cache import TableBook
 
 _SMALLEST = 16  # users worth a thread
@@ -202,6 +202,8 @@ class TraceEngine:
         arrays: list[NDArray[Any]] = [locations.lattice]
         for graph in self.policies.graphs:
             arrays += [graph.cliques, graph.extra_indptr, graph.extra_indices]
+            if graph.weights is not None:
+                arrays += [graph.weights.numerator, graph.weights.denominator]
         for array in arrays + [part for chain in self.model.chains for part in chain]:
             digest.update(f"{array.dtype}{array.shape}".encode())
             digest.update(np.ascontiguousarray(array).tobytes())
@@ -270,6 +272,9 @@ class TraceEngine:
             )
         proof = Proof.of(tables, claims, int(out.exposed.sum()), len(trace.cells))
         spent = state.spending.after(trace.start, trace.steps, choices.epsilon, self.limits.window)
+        spent = spent.with_shares(
+            shares_of(self.policies, trace.start, out.choice, choices.epsilon)
+        )
         after = State(beliefs, ledger, spent)
         return Done(before, after, out, rows, proof)
 

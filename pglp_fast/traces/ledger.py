@@ -25,10 +25,11 @@ from .spending import Spending
 class Ledger:
     """Each person's sum of epsilon, and the edges that every release so far kept.
 
-    Releases that satisfy (eps_t, G_t) compose to (sum of eps_t, intersection of the G_t). An edge
-    that all policies of a person have survives while both its ends are in every domain. Any other
-    survives while each step's repair adds it, or its policy has it. So a person's ledger is a set
-    of policies, a set of locations and a few edges, and no graph is made until asked for.
+    Releases that satisfy (eps_t, G_t) compose to (sum of eps_t, intersection of the G_t); an edge
+    of weight w_t in G_t to a sum of w_t eps_t. An edge that all policies of a person have survives
+    while both its ends are in every domain. Any other survives while each step's repair adds it, or
+    its policy has it. So a person's ledger is a set of policies, a set of locations and a few
+    edges, and no graph is made until asked for.
 
     Persons are known by their numbers (``ids``); ``u`` below counts them from 0.
 
@@ -80,7 +81,10 @@ class Ledger:
         return int(at[0])
 
     def epsilon(self, u: int) -> float:
-        """Sum of epsilon spent by person u."""
+        """Sum of epsilon spent by person u.
+
+        An edge of weight w that is kept throughout is kept with w times that, or less: see
+        ``edge_epsilons``. Budgets limit this sum."""
         return float(self.spending.total[self._user(u)])
 
     def epsilons(self) -> NDArray[np.float64]:
@@ -116,7 +120,10 @@ class Ledger:
         return np.where(kind == NOT_STARTED, graph.n_edges, out)
 
     def graph(self, u: int) -> PolicyGraph:
-        """The edges kept throughout; the whole policy before the first release."""
+        """The edges kept throughout; the whole policy before the first release.
+
+        Of several weights that an edge had, the graph has the largest, so that e^(w epsilon(u))
+        bounds what all releases tell of it. ``edge_epsilons`` has the sum itself."""
         own = self.rows
         kind = own.kind[self._user(u)]
         graph, locations = self.policies.common(own.used[u]), self.policies.locations
@@ -128,7 +135,36 @@ class Ledger:
                 Domain(locations, rows.cells[rows.start[row] : rows.start[row + 1]])
             )
         edges = own.edges[own.edge_start[u] : own.edge_start[u + 1]]
-        return graph.with_edges(edges) if len(edges) else graph
+        if not len(edges):
+            return graph
+        if not self.policies.weighted:
+            return graph.with_edges(edges)
+        weights = self._weights(u, edges)
+        largest = np.maximum(weights.max(axis=0), 1.0)  # a repair adds edges of weight 1
+        return graph | PolicyGraph.from_edges(self.policies.locations, edges, largest)
+
+    def _weights(self, u: int, edges: NDArray[np.int32]) -> NDArray[np.float64]:
+        """(policies, edges) the weight of each edge under the policies that person u used; 1 where
+        the policy does not have it, so that its repairs added it, and where it was not used."""
+        used = set(self.policies.members(self.rows.used[u]))
+        out = np.ones((len(self.policies), len(edges)))
+        for k, graph in enumerate(self.policies.graphs):
+            if k in used and graph.weights is not None:
+                numerator, denominator = graph.edge_weights(edges).T
+                out[k] = np.where(numerator > 0, numerator / denominator, 1.0)
+        return out
+
+    def edge_epsilons(self, u: int) -> tuple[NDArray[np.int32], NDArray[np.float64]]:
+        """(edges, what all releases of person u tell of each): the edges of ``graph(u)`` and, for
+        each, the sum over releases of w_t eps_t, w_t its weight then.
+
+        All releases together satisfy Pr(z|i) <= e^sum Pr(z|j) for every edge (i, j). Edges without
+        weights have the sum ``epsilon(u)``."""
+        edges = self.graph(u).edges()
+        out, shares = np.full(len(edges), self.epsilon(u)), self.spending.shares[u]
+        if len(shares):
+            out += shares @ (self._weights(u, edges) - 1.0)
+        return edges, out
 
     # -- with others
 

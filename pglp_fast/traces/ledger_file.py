@@ -16,6 +16,8 @@ from pglp_fast._kernels.trace.records import NOT_STARTED, OWN, LedgerRows, words
 from pglp_fast._util.storage import alone_with, read_arrays, write_arrays
 from pglp_fast.errors import InvalidState
 from pglp_fast.policy.graph import PolicyGraph
+from pglp_fast.policy.graph_files import weights_fault
+from pglp_fast.policy.weights import Weights
 from pglp_fast.space.grid import Grid
 from pglp_fast.space.locations import Locations, require_same_map
 
@@ -26,8 +28,11 @@ from .spending import Limits, Spending, nothing_spent
 
 KIND = "ledger"
 _ROWS = ("kind", "start", "cells", "edge_start", "edges", "used")
-_SPENT = ("releases", "high", "low", "since", "recent_start", "recent_steps", "recent_epsilons")
+_SPENT = (
+    "releases", "high", "low", "since", "recent_start", "recent_steps", "recent_epsilons", "shares",
+)  # fmt: skip
 _GRAPH = ("cliques", "extra_indptr", "extra_indices")
+_WEIGHTS = ("numerator", "denominator")
 Ints = NDArray[np.int64]
 
 
@@ -40,6 +45,8 @@ def pack(ledger: Ledger) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
     arrays |= {"shared_start": ledger.shared.start, "shared_cells": ledger.shared.cells}
     for k, graph in enumerate(ledger.policies.graphs):
         arrays |= {f"{name}_{k}": getattr(graph, name) for name in _GRAPH}
+        if graph.weights is not None:
+            arrays |= {f"{name}_{k}": getattr(graph.weights, name) for name in _WEIGHTS}
     if ledger.unsettled is not None:
         arrays["unsettled"] = ledger.unsettled
     p = locations.projection
@@ -66,9 +73,11 @@ def unpack(
             cliques, indptr, indices = (arrays[f"{part}_{k}"] for part in _GRAPH)
             if not _is_graph(where.size, cliques, indptr, indices):
                 raise ValueError("policy")
-            graphs.append(PolicyGraph(where, cliques, indptr, indices))
+            weights = _weights_of(arrays, k, indptr, indices)
+            graphs.append(PolicyGraph(where, cliques, indptr, indices, weights))
         policies = PolicySet(tuple(graphs), names)
         rows = LedgerRows(*(arrays[field] for field in _ROWS))
+        arrays = {"shares": np.zeros((len(arrays["ids"]), 0))} | arrays  # older files have none
         spending = Spending(*(arrays[field] for field in _SPENT))
         start, cells = arrays["shared_start"], arrays["shared_cells"]
         shared = Rows(start, cells, np.zeros(len(cells)))
@@ -82,6 +91,14 @@ def unpack(
             "copy"
         )
     return ledger
+
+
+def _weights_of(arrays: dict[str, NDArray[Any]], k: int, indptr: Any, indices: Any) -> Any:
+    """The weights of policy k, checked; None where it has none."""
+    own = {name: arrays[f"{name}_{k}"] for name in _WEIGHTS if f"{name}_{k}" in arrays}
+    if weights_fault(own, indptr, indices):
+        raise ValueError("weights")
+    return Weights(own["numerator"], own["denominator"]) if own else None
 
 
 def _map_of(
@@ -161,11 +178,11 @@ def _sound(ledger: Ledger, size: int) -> bool:
         and bool((np.diff(rows.edge_start) >= 0).all() and rows.edge_start[0] == 0)
         and rows.used.dtype == np.uint64
         and rows.used.shape == (n, words_for(len(ledger.policies)))
-        and is_spending(spent, n)
+        and is_spending(spent, n, len(ledger.policies))
     )
 
 
-def is_spending(spent: Spending, n: int) -> bool:
+def is_spending(spent: Spending, n: int, policies: int) -> bool:
     """Whether sums are numbers, and the latest releases lie in rows by person, ascending."""
     start, steps = spent.start, spent.steps
     person = np.repeat(np.arange(n), np.diff(start))
@@ -181,6 +198,9 @@ def is_spending(spent: Spending, n: int) -> bool:
         and spent.epsilons.dtype == np.float64
         and bool((spent.epsilons > 0).all() and (steps >= spent.since[person]).all())
         and bool((np.diff(steps)[np.diff(person) == 0] >= 0).all())
+        and spent.shares.dtype == np.float64
+        and spent.shares.shape in ((n, 0), (n, policies))
+        and bool((spent.shares >= 0).all() and np.isfinite(spent.shares).all())
     )
 
 
@@ -231,10 +251,11 @@ class LedgerFile:
             after = replace(after, spending=after.spending.remembering(limits.window))
             self.write(after)
 
-    def settle(self, ledger: Ledger, busy: NDArray[np.bool_]) -> None:
-        """Write down which edges were kept by what was reserved, of the persons who released."""
+    def settle(self, ledger: Ledger, busy: NDArray[np.bool_], shares: NDArray[np.float64]) -> None:
+        """Write down which edges were kept by what was reserved, of the persons who released, and
+        what of it was spent under each policy (``Spending.shares``)."""
         with alone_with(self.path):
-            nothing = nothing_spent(len(ledger))
+            nothing = nothing_spent(len(ledger)).with_shares(shares)
             done = replace(ledger, spending=nothing, unsettled=-busy.astype(np.int64))
             after = compose(self.read(), done)
             assert after.unsettled is not None

@@ -56,13 +56,14 @@ class Past(NamedTuple):
             yield
         except BaseException:
             nothing = empty_ledger(ids, self.file.policies)
-            self.file.settle(nothing, np.diff(trace.start) > 0)
+            self.file.settle(nothing, np.diff(trace.start) > 0, nothing.spending.shares)
             raise
 
     def settle(self, own: Ledger, busy: NDArray[np.bool_]) -> Ledger:
-        """Write down what was kept by those who released. Returns the ledger of everything."""
+        """Write down what was kept by those who released all that a ledger holds. Returns the
+        ledger of everything."""
         if self.file is not None:
-            self.file.settle(own, busy)
+            self.file.settle(own, busy, own.spending.shares)
         return self.whole(own)
 
     def whole(self, own: Ledger) -> Ledger:

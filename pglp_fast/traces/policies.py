@@ -13,7 +13,6 @@ from pglp_fast._util.arrays import starts_of
 from pglp_fast.errors import InvalidPolicy
 from pglp_fast.policy.exposure import kernel_policy
 from pglp_fast.policy.graph import PolicyGraph, require_policy
-from pglp_fast.policy.weights import require_unweighted
 from pglp_fast.space.locations import Locations, require_same_map
 
 DEFAULT = "default"
@@ -31,8 +30,6 @@ class PolicySet:
     """
 
     def __init__(self, graphs: tuple[PolicyGraph, ...], names: tuple[str, ...] | None = None):
-        for graph in graphs:  # a ledger adds epsilons, and knows nothing of w epsilon
-            require_unweighted(graph, "a release of traces, and a ledger,")
         self.graphs = graphs
         self.names = (DEFAULT, *(f"policy {k}" for k in range(1, len(graphs))))
         if names is not None:
@@ -75,6 +72,11 @@ class PolicySet:
         """Of the policy that has most."""
         return max(graph.n_cliques for graph in self.graphs)
 
+    @property
+    def weighted(self) -> bool:
+        """Whether a policy has edges with weights."""
+        return any(graph.weights is not None for graph in self.graphs)
+
     def number(self, name: Any) -> int:
         """The number of a policy."""
         if name not in self.names:
@@ -86,23 +88,35 @@ class PolicySet:
     def stacked(self) -> Policies:
         """As kernels take them."""
         parts = [kernel_policy(graph) for graph in self.graphs]
-        first = parts[0]
         offsets = starts_of(np.array([len(p.indices) for p in parts]))
         extents = [p.extent.reshape(-1, 2) for p in parts]
+        # policies of one denominator share their coordinates
+        distinct, lattice_of = np.unique([g.denominator for g in self.graphs], return_inverse=True)
+        lattices = [parts[int(np.argmax(lattice_of == k))].lattice for k in range(len(distinct))]
+        weights = np.concatenate([p.weights for p in parts])
+        if len(weights):  # entries are numbered across all policies
+            weights = np.concatenate(
+                [p.weights if p.denominator else np.ones((len(p.indices), 2), int) for p in parts]
+            )
+        sizes = np.array([(p.widest, p.tallest, p.rows, p.cols, p.denominator) for p in parts])
+        widest, tallest, rows, cols, denominator = np.ascontiguousarray(sizes.T)
         return Policies(
-            first.lattice,
+            np.stack(lattices) if len(lattices) > 1 else lattices[0][None],
+            lattice_of.reshape(-1),
             np.stack([p.cliques for p in parts]),
             np.concatenate(extents),
             starts_of(np.array([len(extent) for extent in extents])),
-            np.array([p.widest for p in parts], np.int64),
-            np.array([p.tallest for p in parts], np.int64),
+            widest,
+            tallest,
             np.stack([p.indptr + at for p, at in zip(parts, offsets[:-1], strict=True)]),
             np.concatenate([p.indices for p in parts]),
-            first.rows,
-            first.cols,
-            first.dx,
-            first.dy,
-            first.stretch,
+            rows,
+            cols,
+            np.array([p.dx for p in parts]),
+            np.array([p.dy for p in parts]),
+            parts[0].stretch,
+            weights,
+            denominator,
         )
 
     def words(self, numbers: list[int]) -> NDArray[np.uint64]:

@@ -17,7 +17,7 @@ from .ledger import Ledger
 from .past import Past
 from .proof import Proof
 from .results import TraceResult
-from .spending import nothing_spent
+from .spending import nothing_spent, shares_of
 from .state_rows import joined
 
 _BLOCK = 4096  # users who are taken through all steps together
@@ -60,6 +60,7 @@ def run_job(
     with past.releasing(engine.limits, ids, trace, epsilons, spent):
         drawn = _blocks(engine, job, progress, keep=evidence)
     spent = spent.after(trace.start, trace.steps, epsilons, engine.limits.window)
+    spent = spent.with_shares(shares_of(engine.policies, trace.start, drawn.out.choice, epsilons))
     own = Ledger(ids, engine.policies, spent, joined(drawn.states), job.priors.rows)
     whole = past.settle(own, np.diff(trace.start) > 0)
     return TraceResult(

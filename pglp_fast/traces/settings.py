@@ -11,6 +11,7 @@ from pglp_fast._util import validate as check
 from pglp_fast.adversary.mobility import MobilityModel
 from pglp_fast.errors import InvalidParameter, InvalidPolicy, InvalidTransition
 from pglp_fast.mechanisms.contract import Mechanism
+from pglp_fast.mechanisms.options import check_weights
 from pglp_fast.policy.exposure import STRATEGIES
 from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.space.locations import require_same_map
@@ -70,6 +71,7 @@ def per_component(
             f"mechanism={kind.name!r} has no option {sorted(extra)[0]!r}: it {takes}"
         )
     for graph in graphs:
+        check_weights(kind, graph)
         if kind.every_pair and (graph.n_cliques != 1 or len(graph.extra_indices)):
             raise InvalidPolicy(
                 f"mechanism={kind.name!r} is for a policy that joins every pair of a set: use "

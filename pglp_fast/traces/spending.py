@@ -1,7 +1,7 @@
 """What persons have spent, and limits to it: in total, and over any window of steps."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +10,9 @@ from pglp_fast._kernels.trace import spending as kernels
 from pglp_fast._util import validate as check
 from pglp_fast._util.arrays import ranges_of, starts_of
 from pglp_fast.errors import BudgetExceeded, InvalidParameter
+
+if TYPE_CHECKING:
+    from .policies import PolicySet
 
 SLACK = 1 + 1e-12  # so that ten times 0.1 fits in 1
 Ints = NDArray[np.int64]
@@ -25,6 +28,8 @@ class Spending(NamedTuple):
     high, low : the sum, as two floats
     since : of what was spent below this step it is not known when
     start, steps, epsilons : the releases from that step on, in rows by person, ascending by step
+    shares : (persons, policies) the part of the sum that was spent under each policy, which tells
+        what edges with weights have cost; without columns where no policy has weights
     """
 
     releases: Ints
@@ -34,6 +39,7 @@ class Spending(NamedTuple):
     start: Ints
     steps: Ints
     epsilons: Floats
+    shares: Floats
 
     @property
     def total(self) -> Floats:
@@ -60,8 +66,17 @@ class Spending(NamedTuple):
         some = ranges_of(of(self.start[:-1]), lengths)
         return Spending(
             of(self.releases), of(self.high), of(self.low), of(self.since), starts_of(lengths),
-            self.steps[some], self.epsilons[some],
+            self.steps[some], self.epsilons[some], self._shares_of(known, at),
         )  # fmt: skip
+
+    def _shares_of(self, known: NDArray[np.bool_], at: Ints) -> Floats:
+        if not self.shares.size:
+            return np.zeros((len(at), self.shares.shape[1]))
+        return np.where(known[:, None], self.shares[at], 0.0)
+
+    def with_shares(self, more: Floats) -> "Spending":
+        """With more of what was spent under each policy, see ``shares_of``."""
+        return self._replace(shares=added_shares(self.shares, more))
 
     def after(self, start: Ints, steps: Ints, epsilons: Floats, window: int) -> "Spending":
         """With more events, in rows by person; those of the last ``window`` steps are
@@ -87,7 +102,8 @@ class Spending(NamedTuple):
             self.start, self.steps, self.epsilons, other.start, other.steps, other.epsilons
         )
         since = np.maximum(self.since, other.since)
-        both = Spending(self.releases + other.releases, high, low, since, *rows[:3])
+        shares = added_shares(self.shares, other.shares)
+        both = Spending(self.releases + other.releases, high, low, since, *rows[:3], shares)
         return both.cut(since)
 
     def remembering(self, window: int) -> "Spending":
@@ -115,8 +131,25 @@ def nothing_spent(persons: int) -> Spending:
     none = np.zeros(0, np.int64)
     return Spending(
         zero, np.zeros(persons), np.zeros(persons), zero, np.zeros(persons + 1, np.int64), none,
-        np.zeros(0),
+        np.zeros(0), np.zeros((persons, 0)),
     )  # fmt: skip
+
+
+def shares_of(policies: "PolicySet", start: Ints, number: NDArray[Any], epsilons: Floats) -> Floats:
+    """(persons, policies) what events, in rows by person, spend under each policy; no columns where
+    no policy has weights. ``number``: the choice of each, see ``_kernels.trace.choices``."""
+    out = np.zeros((len(start) - 1, len(policies) if policies.weighted else 0))
+    if policies.weighted:
+        person = np.repeat(np.arange(len(out)), np.diff(start))
+        np.add.at(out, (person, number % len(policies)), epsilons)
+    return out
+
+
+def added_shares(a: Floats, b: Floats) -> Floats:
+    """The sum of two; one may have no columns yet."""
+    if a.shape[1] == b.shape[1]:
+        return a + b
+    return a.copy() if a.shape[1] else b.copy()
 
 
 def _merged(

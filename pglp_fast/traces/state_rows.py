@@ -67,7 +67,18 @@ def join_users(states: Sequence[State]) -> State:
 
 def _joined_spending(parts: list[Spending]) -> Spending:
     columns = {name: np.concatenate([getattr(p, name) for p in parts]) for name in _SPENT}
-    return Spending(start=starts_of(np.concatenate([np.diff(p.start) for p in parts])), **columns)
+    start = starts_of(np.concatenate([np.diff(p.start) for p in parts]))
+    return Spending(start=start, shares=_joined_shares([p.shares for p in parts]), **columns)
+
+
+def _joined_shares(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
+    """One behind the other; who released nothing may have no columns yet."""
+    width = max(part.shape[1] for part in parts)
+    if width == 0:
+        return np.zeros((sum(map(len, parts)), 0))
+    return np.concatenate(
+        [part if part.shape[1] else np.zeros((len(part), width)) for part in parts]
+    )
 
 
 def to_bytes(state: State) -> list[bytes]:
@@ -86,7 +97,7 @@ def to_bytes(state: State) -> list[bytes]:
         parts = (
             head[u].astype(np.int64), sums[u], ledger.used[u], spent.steps[dated],
             spent.epsilons[dated], beliefs.values[own], beliefs.cells[own], ledger.cells[kept],
-            ledger.edges[edges],
+            ledger.edges[edges], spent.shares[u],
         )  # fmt: skip
         out.append(b"".join(part.tobytes() for part in parts))
     return out
@@ -103,6 +114,10 @@ class _Reader:
         self._at += found.nbytes
         return found
 
+    def rest(self, kind: type) -> NDArray[Any]:
+        """All that is left."""
+        return self.take(kind, (len(self._octets) - self._at) // np.dtype(kind).itemsize)
+
 
 def from_bytes(users: Sequence[bytes], like: State) -> State:
     """What ``to_bytes`` made; ``like``: any state, for the types of its records."""
@@ -111,6 +126,7 @@ def from_bytes(users: Sequence[bytes], like: State) -> State:
     sums, used = np.zeros((len(users), 2)), np.zeros((len(users), words), np.uint64)
     steps, epsilons = [np.empty(0, np.int64)], [np.empty(0)]
     values, cells, held, joins = [np.empty(0)], [_NONE], [_NONE], [_NONE]
+    shares = [np.zeros((0, 0))]
     for u, octets in enumerate(users):
         read = _Reader(octets)
         head[u], sums[u] = read.take(np.int64, _HEAD), read.take(np.float64, 2)
@@ -122,6 +138,7 @@ def from_bytes(users: Sequence[bytes], like: State) -> State:
         cells.append(read.take(np.int32, own))
         held.append(read.take(np.int32, kept))
         joins.append(read.take(np.int32, _EDGE * edges))
+        shares.append(read.rest(np.float64)[None])
     kind, at, ledger_kind, releases, since, own, kept, edges, dated = head.T.copy()
     return State(
         Beliefs(kind, at, starts_of(own), np.concatenate(cells), np.concatenate(values)),
@@ -131,7 +148,7 @@ def from_bytes(users: Sequence[bytes], like: State) -> State:
         ),
         Spending(
             releases, sums[:, 0].copy(), sums[:, 1].copy(), since, starts_of(dated),
-            np.concatenate(steps), np.concatenate(epsilons),
+            np.concatenate(steps), np.concatenate(epsilons), _joined_shares(shares),
         ),
     )  # fmt: skip
 

@@ -22,6 +22,7 @@ from .ledger_file import LedgerFile
 from .past import Past
 from .results import TraceResult, by_user
 from .schedule import Moment
+from .spending import shares_of
 from .stream_file import KIND, pack
 from .stream_state import StreamState
 
@@ -111,7 +112,9 @@ class Stream:
             with self._past.releasing(limits, ids, trace, choices.epsilon, spent):
                 done = self._engine.release(state.users, state.now, trace, cycle, choices)
             if self._past.file is not None:
-                self._past.file.settle(self._engine.ledger(state.users, done.state), seen)
+                own = self._engine.ledger(state.users, done.state)
+                shares = shares_of(own.policies, trace.start, done.out.choice, choices.epsilon)
+                self._past.file.settle(own, seen, shares)
             policies = len(self._engine.policies)
             self._state = state.after(done, cycle, seen, policies, choices.epsilon)
         return by_user(done.out, seen)

@@ -75,6 +75,7 @@ def unpack(
         sealed = hmac.compare_digest(_seal(arrays, facts), str(facts["seal"]))
         users = Users(arrays["ids"], arrays["key"], rows(Rows, "priors"), bool(facts["point"]))
         ledger = LedgerRows(*(arrays[name] for name in _LEDGER))
+        arrays = {"spent_shares": np.zeros((len(users.ids), 0))} | arrays  # older files have none
         now = State(rows(Beliefs, "beliefs"), ledger, rows(Spending, "spent"))
         before = now._replace(beliefs=rows(Beliefs, "last"))
         proof = Proof.from_dict(facts["proof"])
@@ -121,7 +122,7 @@ def _sound(state: StreamState, policies: PolicySet, periods: int) -> bool:
         and _whole(users.ids, n, 0, MAX_USER)
         and len(np.unique(users.ids)) == n
         and _whole(spent.releases, n, 0, t + 1)
-        and ledger_file.is_spending(spent, n)
+        and ledger_file.is_spending(spent, n, len(policies))
         and _whole(state.policy, n, 0, len(policies))
         and state.epsilon.dtype == np.float64
         and state.epsilon.shape == (n,)

@@ -16,7 +16,7 @@ from pglp_fast._util.arrays import Growing
 from pglp_fast._util.threads import ForkLock
 from pglp_fast.errors import PGLPError, TooLarge
 from pglp_fast.mechanisms.contract import Mechanism
-from pglp_fast.mechanisms.exp_bound import exp_lower_bound
+from pglp_fast.mechanisms.exp_bound import exp_lower_bound, pair_bounds
 from pglp_fast.mechanisms.losses import Loss
 from pglp_fast.policy.components import Component
 
@@ -145,7 +145,6 @@ class TableBook:
         """(largest ln ratio; cumulative weights by s; Pr and ln Pr by z; losses), each flat."""
         k = len(component.sites)
         mechanism.check_size(k)
-        bound = exp_lower_bound(mechanism.epsilon)
         if k > MAX_LOCATIONS:
             raise TooLarge(
                 f"a component of a user's domain has {k} locations, a trace by tables takes "
@@ -153,10 +152,8 @@ class TableBook:
                 "use delta, smaller blocks, or mechanism='ppim' without remapping"
             )
         logs = mechanism.log_matrix(component)
-        pairs = component.pairs
-        if self.everyone:
-            pairs = shapes.reached_pairs(component.sites, component.hull)
-        W, protected = np.empty((k, k), np.uint64), shapes.Protected(component.heads, pairs)
+        W, protected = np.empty((k, k), np.uint64), self._protected(component, mechanism.epsilon)
+        bound = exp_lower_bound(mechanism.epsilon)
         if not np.isfinite(weights.prove_weights(np.exp(logs), protected, bound, W)):
             raise PGLPError(
                 f"no integer weights for a component of {k} locations keep the bound within "
@@ -174,6 +171,21 @@ class TableBook:
         losses = np.zeros(k * k) if self.remap is None else self.remap.matrix(component).ravel()
         said = logs.T.ravel()
         return worst, cumulative.ravel(), np.exp(said), said, losses
+
+    def _protected(self, component: Component, epsilon: float) -> shapes.Protected:
+        """What the proof of a table is about: its edges, each with its weight; with the graph
+        calibration all pairs that the sensitivity hull reaches, too."""
+        heads, edges, weights = component.heads, component.pairs, component.weights
+        others = np.empty((0, 2), np.int64)
+        if self.everyone:
+            sites = component.sites * component.denominator
+            others = shapes.reached_pairs(sites, component.hull)
+        if weights is None:
+            pairs = others if self.everyone else edges
+            return shapes.Protected(heads, pairs, *shapes.NO_WEIGHTS)
+        both = np.concatenate([weights, np.ones_like(others)])
+        bounds = pair_bounds(epsilon, both[:, 0], both[:, 1])
+        return shapes.Protected(heads, np.concatenate([edges, others]), *bounds)
 
 
 def _proved(cumulative: NDArray[np.uint64], protected: shapes.Protected, bound: Any) -> float:
@@ -195,24 +207,34 @@ def epsilon_of(key: NDArray[np.int64]) -> float:
 
 
 def decode(key: NDArray[np.int64]) -> Component:
-    """What a key says; see ``_kernels.book``."""
-    k, m, h, anchored, _ = key[: kernels.HEADER].tolist()
+    """What a key says; see ``_kernels.trace.table_cache``."""
+    k, m, h, anchored, denominator = _header(key)
     rest = key[kernels.HEADER :]
     places, rest = rest[: 3 * k].reshape(k, 3), rest[3 * k :]
     pairs, rest = rest[: 2 * m].reshape(m, 2), rest[2 * m :]
     hull, rest = rest[: 2 * h].reshape(h, 2), rest[2 * h :]
     sites, heads = np.ascontiguousarray(places[:, :2]), np.ascontiguousarray(places[:, 2])
+    members = rest[:k].astype(np.int32) if anchored else None
+    if not denominator:
+        return Component(sites, heads, pairs.copy(), members, hull.copy())
+    weights = rest[k * anchored :].reshape(m, 2).copy()
     return Component(
-        sites, heads, pairs.copy(), rest[:k].astype(np.int32) if anchored else None, hull.copy()
+        sites // denominator, heads, pairs.copy(), members, hull.copy(), weights, denominator
     )
+
+
+def _header(key: NDArray[np.int64]) -> tuple[int, int, int, int, int]:
+    """(members, edges, vertices of the hull, whether anchored, denominator or 0)."""
+    k, m, h, flags, _ = key[: kernels.HEADER].tolist()
+    return k, m, h, flags & 1, flags >> 1
 
 
 def _split(keys: NDArray[np.int64]) -> list[NDArray[np.int64]]:
     """Keys that lie end to end; the header of each tells its length."""
     out = []
     while keys.size:
-        k, m, h, anchored, _ = keys[: kernels.HEADER].tolist()
-        length = kernels.HEADER + (3 + anchored) * k + 2 * (m + h)
+        k, m, h, anchored, denominator = _header(keys)
+        length = kernels.HEADER + (3 + anchored) * k + 2 * (m + h) + 2 * m * (denominator > 0)
         out.append(keys[:length])
         keys = keys[length:]
     return out

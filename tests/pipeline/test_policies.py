@@ -58,3 +58,28 @@ def test_weights_are_part_of_a_plan():
         for w in (0.5, 0.25)
     ]
     assert plans[0].digest != plans[1].digest
+
+
+def test_edges_with_weights(tmp_path):
+    """A third column is the weight: a number or a fraction in text, a number in an array."""
+    wanted = pf.PolicyGraph.from_edges(G, [(0, 1), (1, 2), (2, 3)], [(2, 3), (1, 1), (1, 4)])
+    (tmp_path / "e.csv").write_text("from,to,weight\n0,1,2/3\n1,2,\n2,3,0.25\n")
+    np.save(tmp_path / "e.npy", np.array([[0, 1, 2 / 3], [1, 2, 1], [2, 3, 0.25]]))
+    for name in ("e.csv", "e.npy"):
+        plan = pf.Plan(grid=G, policy=f"edges:{tmp_path / name}", epsilon=1.0)
+        assert plan.graph == wanted
+        assert (
+            plan.digest != pf.Plan(grid=G, policy=wanted.with_edges([(3, 4)]), epsilon=1.0).digest
+        )
+    for text, words in (
+        ("0,1,0\n", "line 1: the third column is the weight .* got '0'"),
+        ("0,1,1/0\n", "got '1/0'"),
+        ("0,1\n1,2,north\n", "line 2: .* got 'north'"),
+        ("0,1,3.14159265\n", "a fraction of whole numbers"),
+    ):
+        (tmp_path / "bad.csv").write_text(text)
+        with pytest.raises(pf.InvalidPolicy, match=words):
+            spelt_policy(f"edges:{tmp_path / 'bad.csv'}", G)
+    np.save(tmp_path / "bad.npy", np.array([[0, 1.5, 2]]))
+    with pytest.raises(pf.InvalidPolicy, match="row 0: the first two columns are cells"):
+        spelt_policy(f"edges:{tmp_path / 'bad.npy'}", G)

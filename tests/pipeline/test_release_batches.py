@@ -42,6 +42,20 @@ def test_the_batches_are_the_whole(moving, rows, resident):
     assert done.outcome.certificate.ok and done.outcome.certificate.persons == 12
 
 
+def test_policies_with_weights(moving):
+    """What persons spent under weights goes to disk and comes back, and all is proved."""
+    grid, line = moving.locations, np.arange(moving.locations.size - 1)
+    weights = np.resize([(1, 2), (3, 1), (2, 3)], (len(line), 2))
+    policy = pf.PolicyGraph.from_edges(grid, np.stack([line, line + 1], axis=1), weights)
+    given, p = table(users=12), plan(mobility=moving, policy=policy, keep="all")
+    done = pf.release_batches(given.to_batches(max_chunksize=50), p, resident=2)
+    assert pa.Table.from_batches(list(done)).equals(pf.release_table(given, p))
+    assert done.outcome.certificate.ok
+    alone = plan(policy=policy, keep="all")
+    assert pf.certify(alone.for_rows()).ok
+    assert len(pf.release_table(given, alone)) == len(given)
+
+
 def test_the_same_account_as_of_files(tmp_path, moving):
     given, p = table(users=12), plan(mobility=moving)
     parquet.write_table(given, tmp_path / "t.parquet")

@@ -8,30 +8,11 @@ import pytest
 
 import naive
 import pglp_fast as pf
-from cases import MECHANISMS
+from cases import MECHANISMS, random_weights, weighted_policy as policy, weights_of
 from pglp_fast._util.storage import read_arrays, write_arrays
 
 GRID = pf.Grid(4, 5, cell_km=(1.0, 0.6))
 PLACES = pf.Points(np.random.default_rng(1).integers(0, 900, (12, 2)) * 0.004)
-
-
-def random_weights(locations, seed, edges=12):
-    rng = np.random.default_rng(seed)
-    values = [Fraction(1, 2), Fraction(2), Fraction(2, 3), Fraction(3, 4), Fraction(5), Fraction(1)]
-    found = {}
-    for i, j in rng.integers(0, locations.size, (edges, 2)).tolist():
-        if i != j:
-            found[min(i, j), max(i, j)] = values[rng.integers(len(values))]
-    return found
-
-
-def policy(locations, weights):
-    return pf.PolicyGraph.from_edges(locations, list(weights), list(weights.values()))
-
-
-def weights_of(graph):
-    edges = map(tuple, graph.edges().tolist())
-    return dict(zip(edges, (Fraction(a, b) for a, b in graph.edge_weights().tolist())))
 
 
 CASES = {
@@ -105,7 +86,7 @@ def test_certificates(cls, outputs):
 def test_the_certificate_sees_a_weight_that_is_not_kept():
     """Noise for weight 2 does not keep the promise of weight 1/2."""
     light, heavy = (
-        pf.PPIM(policy(GRID, {(0, 1): w, (1, 5): Fraction(1)}), epsilon=1.0)
+        pf.PPIM(policy(GRID, {(0, 1): w, (1, 5): Fraction(1)}), epsilon=1.0, sampler="geometric")
         for w in (Fraction(1, 2), Fraction(2))
     )
     assert pf.certify(heavy).ok
@@ -198,6 +179,7 @@ def test_describe_knows_the_noise():
     w = Fraction(1, 4)
     found = policy(GRID, {(0, 1): w}).describe(epsilons=[1.0])
     assert found.expected_error_km[1.0] == pytest.approx(4.0)
+    assert "by 1 edges of weight 0.25 to 0.25, up to" in str(found)
 
 
 @pytest.mark.parametrize("weight", [0, -1, 1 / 2000, 1025, np.pi, np.nan, np.inf, "a", True, None])
@@ -221,18 +203,25 @@ def test_a_denominator_that_does_not_fit_is_refused():
 
 def test_what_does_not_know_weights_says_so():
     G = policy(GRID, {(0, 1): Fraction(1, 2), (1, 5): Fraction(1)})
-    for cls in (pf.KRR, pf.GraphExponential, pf.Optimal):
-        with pytest.raises(pf.InvalidPolicy, match="use PPIM, PLM or PlanarLaplace"):
-            cls(G, epsilon=1.0)
-    for how in ({"sampler": "table"}, {"calibration": "graph"}):
-        with pytest.raises(pf.InvalidPolicy, match="takes calibration='component'"):
-            pf.PPIM(G, epsilon=1.0, **how)
-    C = pf.Domain(GRID, [0, 1])
-    with pytest.raises(pf.InvalidPolicy, match="repair takes policies without weights"):
-        pf.repair(G, C)
-    with pytest.raises(pf.InvalidPolicy, match="without weights"):
-        pf.isolated(G, C, calibration="graph")
-    assert pf.disconnected(G, pf.Domain(GRID, [0, 5])).tolist() == [0, 5]
     M = pf.MobilityModel.fit(GRID, [[0, 1, 5, 1, 0]])
-    with pytest.raises(pf.InvalidPolicy, match="a ledger, takes policies without weights"):
-        pf.TraceReleaser(G, M, epsilon=1.0)
+
+    class Even(pf.Mechanism):
+        def log_probabilities(self, component):
+            k = len(component.sites)
+            return np.full((k, k), -np.log(k))
+
+    with pytest.raises(pf.InvalidPolicy, match=r"Even promises one epsilon for every edge: .*PPIM"):
+        Even(G, epsilon=1.0)
+    with pytest.raises(pf.InvalidPolicy, match="Even promises one epsilon"):
+        pf.TraceReleaser(G, M, epsilon=1.0, mechanism=Even)
+    Even.weighted = True
+    assert pf.certify(Even(G, epsilon=1.0)).ok
+
+
+def test_a_map_that_is_too_fine_for_repair_is_refused():
+    """An edge may be added between any two locations: all differences must stay exact."""
+    far = pf.Points([(0, 0), (0.1, 0), (2e5, 0)])
+    G = pf.PolicyGraph.from_edges(far, [(0, 1)], weights=[7])
+    assert pf.certify(pf.PPIM(G, epsilon=1.0)).ok
+    with pytest.raises(pf.InvalidPolicy, match="common denominator of 7, and the map then spans"):
+        pf.repair(G, pf.Domain(far, [0, 2]))

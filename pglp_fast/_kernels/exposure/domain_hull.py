@@ -1,4 +1,5 @@
-"""The sensitivity hull of a constrained graph: K(G^C) = conv of +-(f(i) - f(j)) over its edges.
+"""The sensitivity hull of a constrained graph: K(G^C) = conv of +-(f(i) - f(j)) / w over its edges
+of weight w.
 
 Cliques enter by their own convex hull (a Minkowski difference), other edges one by one. See the
 paper's definition "Graph-calibrated Sensitivity Hull"."""
@@ -7,12 +8,11 @@ import numpy as np
 
 from pglp_fast._kernels.base.bits import test1
 from pglp_fast._kernels.base.jit import kernel
-from pglp_fast._kernels.base.lattice import difference
 from pglp_fast._kernels.geometry.hull import contains
 from pglp_fast._kernels.geometry.hull_growth import grow, grow_by_clique
 from pglp_fast._kernels.noise.proof import clique_inside
 
-from .domain_view import clique_points, heads_clique
+from .domain_view import clique_points, edge_difference, heads_clique
 
 
 @kernel
@@ -24,7 +24,7 @@ def grow_by_edges(K, policy, domain, p):
     for e in range(policy.indptr[i], policy.indptr[i + 1]):
         j = policy.indices[e]
         if j > i and test1(domain.words, j):
-            x, y = difference(policy.lattice, i, j)
+            x, y = edge_difference(policy, i, e)
             K = grow(K, x, y)
     return K
 
@@ -47,14 +47,14 @@ def _next_clique(policy, domain, p, wide, tall):
 @kernel
 def _next_edge(policy, domain, p, K):
     """First position from p on with an edge outside cliques that is not in K; its difference."""
-    lattice, indptr, indices = policy.lattice, policy.indptr, policy.indices
+    indptr, indices = policy.indptr, policy.indices
     cells, words = domain.cells, domain.words
     while p < cells.shape[0]:
         i = cells[p]
         for e in range(indptr[i], indptr[i + 1]):
             j = indices[e]
             if j > i and test1(words, j):
-                x, y = difference(lattice, i, j)
+                x, y = edge_difference(policy, i, e)
                 if not contains(K, x, y):
                     return p, x, y
         p += 1

@@ -10,11 +10,17 @@ import numpy as np
 
 from pglp_fast._kernels.base.bits import list_cells, popcount
 from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.lattice import difference
 
 # extent: width and height of each clique in G, and the largest of each; indptr, indices: the edges
-# outside cliques; rows = cols = 0 for scattered points; dx, dy in km; stretch = (dy/dx)^2
+# outside cliques; rows = cols = 0 for scattered points; dx, dy in km; stretch = (dy/dx)^2.
+# denominator: 0 without weights. With weights the lattice, and dx and dy with it, is so many times
+# as fine as the map's, so that every difference divided by its weight is whole; weights has the
+# (numerator, denominator) of each entry of indices
 Policy = namedtuple(
-    "Policy", "lattice cliques extent widest tallest indptr indices rows cols dx dy stretch"
+    "Policy",
+    "lattice cliques extent widest tallest indptr indices rows cols dx dy stretch weights "
+    "denominator",
 )
 # cells, ascending, and their bitmask; for each position its clique (-1: none), the next position of
 # that clique, and room for a list. Work space as large as the map: head (by clique, all -1) and
@@ -23,6 +29,16 @@ DomainView = namedtuple("DomainView", "cells words clique next spare head positi
 
 MIN_AREA, NEAREST, ARBITRARY, MIN_ERROR, NONE = range(5)  # repair strategies; NONE: no repair
 COMPONENT, GRAPH = range(2)  # calibrations
+
+
+@kernel
+def edge_difference(policy, i, e):
+    """f(j) - f(i) divided by the edge's weight, exactly: j the other end of entry e of row i."""
+    x, y = difference(policy.lattice, i, policy.indices[e])
+    if policy.denominator > 0:
+        p, q = policy.weights[e, 0], policy.weights[e, 1]
+        x, y = x * q // p, y * q // p
+    return x, y
 
 
 @kernel

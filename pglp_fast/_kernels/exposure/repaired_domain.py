@@ -21,6 +21,7 @@ from .domain_view import (
     GRAPH,
     DomainView,
     clique_points,
+    edge_difference,
     heads_clique,
     link_cliques,
     unlink_cliques,
@@ -173,9 +174,9 @@ def component_hull(policy, repaired, positions):
 
 @kernel
 def edges_inside(policy, repaired, positions, hull):
-    """Whether every edge of the repaired graph at these positions has its difference in the hull,
-    exactly: what the K-norm theorem asks for. A hull that is not its own mirror image proves
-    nothing, since an edge is looked at in one direction only."""
+    """Whether every edge of the repaired graph at these positions has its difference, divided by
+    its weight, in the hull, exactly: what the K-norm theorem asks for. A hull that is not its own
+    mirror image proves nothing, since an edge is looked at in one direction only."""
     view, lattice = repaired.domain, policy.lattice
     if not is_symmetric(hull):
         return False
@@ -190,7 +191,7 @@ def edges_inside(policy, repaired, positions, hull):
         for e in range(policy.indptr[i], policy.indptr[i + 1]):
             j = policy.indices[e]
             if j > i and test1(view.words, j):
-                x, y = difference(lattice, i, j)
+                x, y = edge_difference(policy, i, e)
                 if not contains(hull, x, y):
                     return False
     for e in range(repaired.added.shape[0]):

@@ -1,12 +1,13 @@
 """From probabilities to integer weights, and the proof on those very integers.
 
 A row of weights sums to TOTAL = 2**63. ``bound`` is a rational number just below e^eps, numerator /
-2**shift; a shift of -1 stands for "more than any ratio of weights"."""
+2**shift; a shift of -1 stands for "more than any ratio of weights". An edge of weight w of the
+policy has a bound of its own, just below e^(w eps), in ``protected``."""
 
 import numpy as np
 
 from pglp_fast._kernels.base.jit import kernel
-from pglp_fast._kernels.policy.shapes import connected
+from pglp_fast._kernels.policy.shapes import PLAIN, connected
 
 from .alias import TOTAL
 
@@ -44,16 +45,30 @@ def _multiply(a, b):
 
 
 @kernel
-def within(w, v, bound):
-    """Whether w <= bound * v, in integers: w * 2**shift <= numerator * v."""
+def _within(w, v, numerator, shift):
+    """Whether w * 2**shift <= numerator * v, in integers."""
     if w == _ZERO:
         return True
-    if bound.shift < 0:
+    if shift < 0:
         return v > _ZERO
-    high, low = _multiply(bound.numerator, v)
-    w_high = w >> np.uint64(64 - bound.shift) if bound.shift > 0 else _ZERO
-    w_low = w << np.uint64(bound.shift)
+    high, low = _multiply(numerator, v)
+    w_high = w >> np.uint64(64 - shift) if shift > 0 else _ZERO
+    w_low = w << np.uint64(shift)
     return w_high < high or (w_high == high and w_low <= low)
+
+
+@kernel
+def within(w, v, bound):
+    """Whether w <= bound * v, in integers."""
+    return _within(w, v, bound.numerator, bound.shift)
+
+
+@kernel
+def _pair_within(protected, e, w, v, bound):
+    """Whether w <= v times the bound of protected pair e."""
+    if protected.shifts.shape[0] == 0 or protected.shifts[e] == PLAIN:
+        return within(w, v, bound)
+    return _within(w, v, protected.numerators[e], protected.shifts[e])
 
 
 @kernel
@@ -64,12 +79,11 @@ def _log_ratio(w, v):
 
 
 @kernel
-def _compare(W, i, j, z, bound, worst):
-    """Whether W[i, z] <= e^eps W[j, z]; ``worst`` is replaced where this ratio is larger."""
-    ratio = _log_ratio(W[i, z], W[j, z])
+def _note(W, i, j, z, weight, worst):
+    """Replace ``worst`` where ln W[i, z] / W[j, z], divided by the edge's weight, is larger."""
+    ratio = _log_ratio(W[i, z], W[j, z]) / weight
     if ratio > worst[0]:
         worst[0], worst[1], worst[2], worst[3] = ratio, i, j, z
-    return within(W[i, z], W[j, z], bound)
 
 
 @kernel
@@ -88,12 +102,14 @@ def _extremes(W, heads, z, most, least):
 
 @kernel
 def check_weights(W, protected, bound, worst):
-    """Prove W[s, z] <= e^eps W[s', z] for every protected pair (s, s') and every z.
+    """Prove W[s, z] <= e^eps W[s', z] for every protected pair (s, s') and every z; e^(w eps) where
+    the pair has a weight w.
 
     A clique is proved by the largest and the smallest weight of each column. Returns whether it
-    holds; ``worst`` (4 floats) receives the largest ln ratio met and its s, s', z."""
+    holds; ``worst`` (4 floats) receives the largest ln ratio met, divided by w, and its s, s',
+    z."""
     heads, pairs = protected.heads, protected.pairs
-    k = W.shape[0]
+    k, weighted = W.shape[0], protected.weights.shape[0] > 0
     ok = True
     worst[0] = -np.inf
     most, least = np.empty(k, np.int64), np.empty(k, np.int64)
@@ -101,12 +117,14 @@ def check_weights(W, protected, bound, worst):
         _extremes(W, heads, z, most, least)
         for s in range(k):
             if heads[s] == s and most[s] != least[s]:
-                ok &= _compare(W, most[s], least[s], z, bound, worst)
+                _note(W, most[s], least[s], z, 1.0, worst)
+                ok &= within(W[most[s], z], W[least[s], z], bound)
         for e in range(pairs.shape[0]):
             i, j = pairs[e, 0], pairs[e, 1]
             if W[i, z] < W[j, z]:
                 i, j = j, i
-            ok &= _compare(W, i, j, z, bound, worst)
+            _note(W, i, j, z, protected.weights[e] if weighted else 1.0, worst)
+            ok &= _pair_within(protected, e, W[i, z], W[j, z], bound)
     return ok
 
 
@@ -126,7 +144,7 @@ def _mark_broken(column, component, protected, bound, broken):
             broken[component[s]] = True
     for e in range(pairs.shape[0]):
         v, w = column[pairs[e, 0]], column[pairs[e, 1]]
-        if not within(max(v, w), min(v, w), bound):
+        if not _pair_within(protected, e, max(v, w), min(v, w), bound):
             broken[component[pairs[e, 0]]] = True
     return np.any(broken)
 

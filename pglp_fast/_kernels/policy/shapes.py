@@ -1,9 +1,9 @@
 """Groups of locations that are translates of each other share one *shape*.
 
 Two groups have the same shape when their members, in index order, have the same lattice offsets
-from the first one, the same partition into cliques and the same extra edges between the same places
-in that order. Index order is part of it: ties in "nearest" go to the lower index. What depends on a
-shape is computed once."""
+from the first one, the same partition into cliques and the same extra edges, of the same weights,
+between the same places in that order. Index order is part of it: ties in "nearest" go to the lower
+index. What depends on a shape is computed once."""
 
 from collections import namedtuple
 
@@ -26,13 +26,22 @@ from .graph import find_root, number_roots
 #   lattice           coordinates of every location
 #   cliques           the clique of each location, -1 for none
 #   indptr, indices   extra edges of every location, as a CSR matrix
+#   weights           of each entry of indices, with the bound just below e^(w eps) that it is
+#   numerators        proved with, numerators / 2**shifts (see ``noise.weights``); empty without
+#   shifts            weights, and where nothing is proved
+#   denominator       hulls are so many times as large as the lattice says
+NO_WEIGHTS = np.empty(0), np.empty(0, np.uint64), np.empty(0, np.int64)
 Groups = namedtuple(
-    "Groups", "members starts heads address shape_of representative lattice cliques indptr indices"
+    "Groups",
+    "members starts heads address shape_of representative lattice cliques indptr indices "
+    "weights numerators shifts denominator",
+    defaults=(*NO_WEIGHTS, 1),
 )
 
 # Which places of a group must not be told apart: those of one clique (``heads``), and further
-# ``pairs`` (m, 2).
-Protected = namedtuple("Protected", "heads pairs")
+# ``pairs`` (m, 2), with the weight and the bound of each; empty where all have weight 1.
+Protected = namedtuple("Protected", "heads pairs weights numerators shifts", defaults=NO_WEIGHTS)
+PLAIN = -2  # a shift that says: e^eps itself
 
 
 @kernel
@@ -88,18 +97,24 @@ def _hash(groups, g):
         h = mix(mix(mix(h, x), y), groups.heads[k])
         for e in range(groups.indptr[i], groups.indptr[i + 1]):
             h = mix(h, groups.address[groups.indices[e], 1])
+            if groups.weights.shape[0] > 0:
+                h = mix(h, groups.weights[e : e + 1].view(np.int64)[0])
         h = mix(h, groups.indptr[i + 1] - groups.indptr[i])
     return h
 
 
 @kernel
-def _same_edges(i, j, indptr, indices, address):
+def _same_edges(groups, i, j):
     """Whether the extra edges of two locations lead to the same places of their groups."""
+    indptr, indices, address = groups.indptr, groups.indices, groups.address
     degree = indptr[i + 1] - indptr[i]
     if degree != indptr[j + 1] - indptr[j]:
         return False
-    for e in range(degree):
-        if address[indices[indptr[i] + e], 1] != address[indices[indptr[j] + e], 1]:
+    for k in range(degree):
+        e, f = indptr[i] + k, indptr[j] + k
+        if address[indices[e], 1] != address[indices[f], 1]:
+            return False
+        if groups.weights.shape[0] > 0 and groups.weights[e] != groups.weights[f]:
             return False
     return True
 
@@ -108,7 +123,6 @@ def _same_edges(i, j, indptr, indices, address):
 def _same(groups, g, f):
     """Whether two groups are of one shape, exactly."""
     members, a, b = groups.members, groups.starts[g], groups.starts[f]
-    indptr, indices = groups.indptr, groups.indices
     n = groups.starts[g + 1] - a
     if n != groups.starts[f + 1] - b:
         return False
@@ -118,7 +132,7 @@ def _same(groups, g, f):
             return False
         if groups.heads[a + k] != groups.heads[b + k]:
             return False
-        if not _same_edges(members[a + k], members[b + k], indptr, indices, groups.address):
+        if not _same_edges(groups, members[a + k], members[b + k]):
             return False
     return True
 
@@ -166,6 +180,22 @@ def local_pairs(members, indptr, indices, address):
 
 
 @kernel
+def local_entries(members, indptr, indices):
+    """Which entries of the CSR matrix the edges of ``local_pairs`` are, in the same order."""
+    m = 0
+    for i in members:
+        m += indptr[i + 1] - indptr[i]
+    out = np.empty(m // 2, np.int64)
+    m = 0
+    for i in members:
+        for e in range(indptr[i], indptr[i + 1]):
+            if indices[e] > i:
+                out[m] = e
+                m += 1
+    return out
+
+
+@kernel
 def reached_pairs(sites, hull):
     """All pairs of places whose difference lies in a sensitivity hull, i < j.
 
@@ -193,11 +223,34 @@ def protected_of(groups, shape, hulls, reached):
     g = groups.representative[shape]
     a, b = groups.starts[g], groups.starts[g + 1]
     members, heads = groups.members[a:b], groups.heads[a:b]
-    if not reached:
-        pairs = local_pairs(members, groups.indptr, groups.indices, groups.address)
-        return Protected(heads, pairs)
-    sites = sites_of(members, groups.lattice)
-    return Protected(heads, reached_pairs(sites, polygon_of(hulls, shape)))
+    others = np.empty((0, 2), np.int64)
+    if reached:
+        sites = sites_of(members, groups.lattice) * groups.denominator
+        others = reached_pairs(sites, polygon_of(hulls, shape))
+    weighted = groups.weights.shape[0] > 0
+    if reached and not weighted:
+        return Protected(heads, others, groups.weights, groups.numerators, groups.shifts)
+    pairs = local_pairs(members, groups.indptr, groups.indices, groups.address)
+    if not weighted:
+        return Protected(heads, pairs, groups.weights, groups.numerators, groups.shifts)
+    entries = local_entries(members, groups.indptr, groups.indices)
+    return _with_weights(groups, heads, pairs, entries, others)
+
+
+@kernel
+def _with_weights(groups, heads, pairs, entries, others):
+    """Edges with their weights and bounds, and other pairs of weight 1."""
+    m, n = pairs.shape[0], pairs.shape[0] + others.shape[0]
+    both, weights = np.empty((n, 2), np.int64), np.ones(n)
+    numerators, shifts = np.zeros(n, np.uint64), np.full(n, PLAIN)
+    for e in range(n):
+        if e < m:
+            both[e, 0], both[e, 1], at = pairs[e, 0], pairs[e, 1], entries[e]
+            weights[e], numerators[e] = groups.weights[at], groups.numerators[at]
+            shifts[e] = groups.shifts[at]
+        else:
+            both[e, 0], both[e, 1] = others[e - m, 0], others[e - m, 1]
+    return Protected(heads, both, weights, numerators, shifts)
 
 
 @kernel

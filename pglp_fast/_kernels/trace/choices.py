@@ -13,10 +13,12 @@ from pglp_fast._kernels.exposure.domain_view import Policy
 from .records import Settings
 
 # the fields of ``Policy``, with a row for each policy; cliques of policy k have the extents
-# extent[extent_start[k] : extent_start[k + 1]], its rows of further edges begin at indptr[k]
+# extent[extent_start[k] : extent_start[k + 1]], its rows of further edges begin at indptr[k]; its
+# coordinates are lattices[lattice_of[k]]; rows, cols, dx, dy and denominator for each policy
 Policies = namedtuple(
     "Policies",
-    "lattice cliques extent extent_start widest tallest indptr indices rows cols dx dy stretch",
+    "lattices lattice_of cliques extent extent_start widest tallest indptr indices rows cols dx dy "
+    "stretch weights denominator",
 )
 # the choice at hand: all policies, its number, its policy, and settings with its epsilon
 Chosen = namedtuple("Chosen", "policies number policy settings")
@@ -28,8 +30,8 @@ def policy_at(policies, k):
     p = policies
     extent = p.extent[p.extent_start[k] : p.extent_start[k + 1]]
     return Policy(
-        p.lattice, p.cliques[k], extent, p.widest[k], p.tallest[k], p.indptr[k], p.indices,
-        p.rows, p.cols, p.dx, p.dy, p.stretch,
+        p.lattices[p.lattice_of[k]], p.cliques[k], extent, p.widest[k], p.tallest[k], p.indptr[k],
+        p.indices, p.rows[k], p.cols[k], p.dx[k], p.dy[k], p.stretch, p.weights, p.denominator[k],
     )  # fmt: skip
 
 

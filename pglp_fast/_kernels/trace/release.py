@@ -114,8 +114,8 @@ def _by_table(settings, tables, entry, cells, positions, belief, s, replay, word
 @kernel
 def _claim(policy, settings, repaired, positions, hull):
     """What a proof of noise needs: whether all edges lie in the hull; how many locations the output
-    set has, its extent, whether they fill that (on a grid) or lie on the hull's line; the bits of
-    epsilon; the hull."""
+    set has, its extent, whether they fill that (on a grid) plus twice the policy's denominator, and
+    whether they lie on the hull's line; the bits of epsilon; the hull."""
     lattice, cells, h = policy.lattice, repaired.domain.cells, hull.shape[0]
     first = cells[positions[0]]
     low_x = high_x = low_y = high_y = np.int64(0)
@@ -128,7 +128,8 @@ def _claim(policy, settings, repaired, positions, hull):
     out = np.empty(CLAIM + 2 * h, np.int64)
     width, height, k = high_x - low_x + 1, high_y - low_y + 1, positions.shape[0]
     out[0], out[1], out[2] = edges_inside(policy, repaired, positions, hull), k, width
-    out[3], out[4], out[5] = height, policy.rows > 0 and width * height == k, in_line
+    boxed = policy.rows > 0 and width * height == k
+    out[3], out[4], out[5] = height, boxed + 2 * policy.denominator, in_line
     out[6], out[7] = settings.bits, h
     for v in range(h):
         out[CLAIM + 2 * v], out[CLAIM + 2 * v + 1] = hull[v, 0], hull[v, 1]

@@ -1,10 +1,12 @@
 """Tables for the components that moving users meet, found by what the table depends on.
 
 A component's *key* is a row of integers: how many members, further edges and hull vertices, whether
-it is anchored, the bits of epsilon; then (col, row, head of its clique) of each member, the edges
-as positions, the hull, and the members themselves where it is anchored (the mechanism is not the
-same everywhere). Kernels only read the cache; a key that is missing is handed back, to be filled in
-between steps."""
+it is anchored plus twice the policy's denominator (0 without weights), the bits of epsilon; then
+(col, row, head of its clique) of each member, the edges as positions, the hull, the members
+themselves where it is anchored (the mechanism is not the same everywhere), and with weights the
+numerator and denominator of each edge's. Columns, rows and hull are on the policy's lattice, which
+with weights is ``denominator`` times as fine as the map's. Kernels only read the cache; a key that
+is missing is handed back, to be filled in between steps."""
 
 from collections import namedtuple
 
@@ -93,6 +95,25 @@ def _write_edges(policy, repaired, positions, members, key, n):
 
 
 @kernel
+def _write_weights(policy, repaired, positions, members, key, n):
+    """The weights of the edges of ``_write_edges``; returns the end of the key."""
+    for q in range(positions.shape[0]):
+        i = members[q]
+        for e in range(policy.indptr[i], policy.indptr[i + 1]):
+            j = policy.indices[e]
+            if j > i and test1(repaired.domain.words, j):
+                key[n], key[n + 1] = policy.weights[e, 0], policy.weights[e, 1]
+                n += 2
+        e = repaired.first[positions[q]]
+        while e >= 0:
+            if e & 1 == 0:
+                key[n] = key[n + 1] = 1
+                n += 2
+            e = repaired.next[e]
+    return n
+
+
+@kernel
 def component_key(policy, settings, repaired, positions, members, hull):
     """The key of positions that hold whole components of the repaired graph."""
     k, h = positions.shape[0], hull.shape[0] if settings.with_hull else 0
@@ -100,10 +121,10 @@ def component_key(policy, settings, repaired, positions, members, hull):
     edges = repaired.added.shape[0]  # at most so many further edges
     for i in members:
         edges += policy.indptr[i + 1] - policy.indptr[i]
-    key = np.empty(HEADER + 4 * k + 2 * (edges + h), np.int64)
+    key = np.empty(HEADER + 4 * k + 4 * edges + 2 * h, np.int64)
     at = _write_members(policy, repaired.domain, positions, members, key, HEADER)
     n = _write_edges(policy, repaired, positions, members, key, at)
-    key[0], key[1], key[2], key[3] = k, (n - at) >> 1, h, anchored
+    key[0], key[1], key[2], key[3] = k, (n - at) >> 1, h, anchored + 2 * policy.denominator
     key[4] = settings.bits
     for v in range(h):
         key[n], key[n + 1] = hull[v, 0], hull[v, 1]
@@ -112,6 +133,8 @@ def component_key(policy, settings, repaired, positions, members, hull):
         for i in members:
             key[n] = i
             n += 1
+    if policy.denominator > 0:
+        n = _write_weights(policy, repaired, positions, members, key, n)
     return key[:n]
 
 
