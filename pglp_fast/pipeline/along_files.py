@@ -49,7 +49,7 @@ class AlongFiles:
         # processes that outlive a job know plans and chunks by this name
         digest = f"{job.digest} of {parts} by {batch_rows}"
         self._context = Context(
-            tasks.settled(plan), job.seed, [file.path.absolute() for file in files], digest,
+            plan, job.seed, [file.path.absolute() for file in files], digest,
             parts, batch_rows, _is_remembered(plan), executor is not None,
         )  # fmt: skip
         tasks.put_context(self._folder, self._context)
