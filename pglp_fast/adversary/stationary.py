@@ -49,11 +49,12 @@ def stationary_distribution(
     share, off = classes.shares(chain, start, tolerance, steps)
     p = np.zeros(len(start))
     near = np.tile(lattice, (len(matrices), 1)), np.repeat(np.arange(len(matrices)), n)
-    sorted_chain = chain[classes.order][:, classes.order]
+    one = len(classes.closed) == 1
+    sorted_chain = chain if one else chain[classes.order][:, classes.order]
     for c in np.flatnonzero(classes.closed):
         at = slice(classes.first[c], classes.first[c + 1])
         members = classes.order[at]
-        own = sorted_chain[at, at]
+        own = sorted_chain if one else sorted_chain[at, at]
         found, left = _irreducible(own, near[0][members], near[1][members], tolerance)
         p[members] = share[c] * found
         off += share[c] * left
@@ -192,7 +193,19 @@ def reversible_distribution(csr: Any) -> NDArray[np.float64] | None:
     sum_down(order, before, step, logs)
     pi = np.exp(logs - logs.max())
     pi /= pi.sum()
-    flow = csr.multiply(pi[:, None]).tocsr()
-    if abs(flow - flow.T).max() > _BALANCE * flow.max():
-        return None
-    return np.asarray(pi)
+    return np.asarray(pi) if _is_balanced(csr, pi) else None
+
+
+def _is_balanced(csr: Any, pi: Floats) -> bool:
+    """Whether as many go from i to j as from j to i, everywhere."""
+    back = csr.T.tocsr()  # rows in order
+    csr.sort_indices()
+    same = np.array_equal(csr.indptr, back.indptr) and np.array_equal(csr.indices, back.indices)
+    if not same:
+        return False
+    flow = np.repeat(pi, np.diff(csr.indptr))
+    flow *= csr.data
+    back.data *= pi[back.indices]
+    most = _BALANCE * flow.max()
+    back.data -= flow
+    return bool(np.abs(back.data).max() <= most)

@@ -18,10 +18,11 @@ _MARGIN = 0.01  # degrees: the map of a table is its box, outward to a multiple 
 
 
 def bounds_of(parts: Iterable[pf.Tracks], source: str) -> Bounds:
-    """The box around all fixes on Earth, outward to a multiple of 0.01 degrees."""
-    low, high = np.full(2, np.inf), np.full(2, -np.inf)
+    """The box around all fixes on Earth, outward to a multiple of 0.01 degrees; across 180 degrees
+    where that is the narrower one."""
+    low, high = np.full(3, np.inf), np.full(3, -np.inf)
     for tracks in parts:
-        at = np.stack([tracks.lat, tracks.lon])
+        at = np.stack([tracks.lat, tracks.lon, tracks.lon % 360])
         with np.errstate(invalid="ignore"):
             at = at[:, (np.abs(at[0]) <= 90) & (np.abs(at[1]) <= 180)]
         low = np.minimum(low, at.min(axis=1, initial=np.inf))
@@ -31,8 +32,10 @@ def bounds_of(parts: Iterable[pf.Tracks], source: str) -> Bounds:
             f"{source} has no place on Earth: is --columns right? Else give the map with --bounds"
         )
     steps = 1 / _MARGIN
-    south, west = (math.floor(v * steps) / steps for v in low)
-    north, east = (math.ceil(v * steps) / steps for v in high)
+    south, west, wrapped = (math.floor(v * steps) / steps for v in low)
+    north, east, end = (math.ceil(v * steps) / steps for v in high)
+    if east - west > 180 and end - wrapped < 180:
+        return south, max(north, south + _MARGIN), wrapped, end - 360
     return south, max(north, south + _MARGIN), west, max(east, west + _MARGIN)
 
 

@@ -50,6 +50,7 @@ class RawBatch(NamedTuple):
     first : number of the first row, from 0
     numbers : line of each row, from 1; None where rows have no lines
     broken : why rows are no rows (by their place in the batch), such as "3 fields where 4 are due"
+    place : file and line by the number of a row, where rows are of many files
     """
 
     rows: Any
@@ -57,6 +58,7 @@ class RawBatch(NamedTuple):
     first: int
     numbers: NDArray[np.int64] | None = None
     broken: Mapping[int, str] = MappingProxyType({})
+    place: Callable[[int], tuple[str, int]] | None = None
 
     def parts(self, rows: int) -> Iterator["RawBatch"]:
         """At most ``rows`` rows at a time."""
@@ -69,6 +71,7 @@ class RawBatch(NamedTuple):
                 self.first + start,
                 None if self.numbers is None else self.numbers[start:stop],
                 {row - start: why for row, why in self.broken.items() if start <= row < stop},
+                self.place,
             )
 
 

@@ -10,13 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pglp_fast._util import validate as check
 from pglp_fast._util.progress import Progress
 from pglp_fast.errors import InvalidTable
 
-from .batch import Batch, Reading, join, settle
-from .labels import Coded
+from .batch import Batch, RawBatch, Reading, join, settle
+from .geolife_modes import read_modes
+from .labels import Coded, Labeller
 from .parse import parse
 from .report import Malformed
 from .source import Source
@@ -25,6 +27,7 @@ from .tracks import Tracks
 
 _HEADER_LINES = 6
 _PLT = Layout.of_roles(("lat", "lon", "zero", "altitude", "days", "time", "clock"), quoted=False)
+_WITH_HEIGHT = replace(_PLT, at={**_PLT.at, "altitude": 3})
 _AT_ONCE = 1 << 20  # bytes
 
 
@@ -32,6 +35,7 @@ def read_geolife(
     folder: str | os.PathLike[str],
     *,
     users: Iterable[str | int] | None = None,
+    modes: bool = False,
     on_error: str = "raise",
     progress: bool = False,
 ) -> Tracks:
@@ -41,6 +45,8 @@ def read_geolife(
     ----------
     folder : such as "Geolife Trajectories 1.3", its "Data", or one user's folder
     users : names of user folders, such as ["000", "010"], or their numbers, [0, 10]; None for all
+    modes : read how people travelled from ``<user>/labels.txt``, as the column "category": "walk",
+        "bus", ...; nothing where the file does not say, or there is none
     on_error : a row that cannot be read: "raise" an error that says which file and line, or "skip"
         it and report it
     progress : show a line with the rate and the time left on standard error
@@ -50,10 +56,7 @@ def read_geolife(
     Tracks with a trajectory column. Labels are the names of folders and files: user "000",
     trajectory "20081023025304"."""
     check.choice(on_error, "on_error", ("raise", "skip"))
-    found = {
-        file: file.absolute().parent.parent.name
-        for file in sorted(Path(folder).rglob("Trajectory/*.plt"))
-    }
+    found = {file: user.name for user in user_folders(folder) for file in files_of(user)}
     wanted = set(found.values()) if users is None else {_folder(user) for user in users}
     missing = wanted - set(found.values())
     if missing:
@@ -66,7 +69,32 @@ def read_geolife(
     tracks = join(_batches(files, reading, bar), reading)
     if bar:
         bar.close()
-    return tracks
+    return _with_modes(tracks, files) if modes else tracks
+
+
+def user_folders(folder: str | os.PathLike[str]) -> list[Path]:
+    """Folders of users below a folder, or itself."""
+    return sorted(
+        {file.absolute().parent.parent for file in Path(folder).rglob("Trajectory/*.plt")}
+    )
+
+
+def files_of(user: Path) -> list[Path]:
+    """The trajectories of a user's folder."""
+    return sorted(user.glob("Trajectory/*.plt"))
+
+
+def _with_modes(tracks: Tracks, files: dict[Path, str]) -> Tracks:
+    """With the column of how people travelled."""
+    labeller, user = Labeller("text"), tracks.user.codes
+    mode = np.full(len(tracks), -1, np.int32)
+    for folder in sorted({file.parent.parent for file in files}):
+        known = read_modes(folder)
+        if known.mode:
+            at = np.flatnonzero(user == int(np.flatnonzero(tracks.users == folder.name)[0]))
+            spell = known.at(tracks.ms[at])
+            mode[at] = labeller.number(known.mode, spell)
+    return replace(tracks, columns={**tracks.columns, "category": Coded(mode, labeller)})
 
 
 def _folder(user: str | int) -> str:
@@ -80,26 +108,26 @@ def _batches(files: dict[Path, str], reading: Reading, bar: Progress | None) -> 
         "trajectory": Coded.of([file.stem for file in files]),
     }
     reading.labellers |= {role: coded.source for role, coded in labels.items()}
-    bodies = _Bodies()
+    bodies = Bodies()
     for k, (file, user) in enumerate(files.items()):
         with Source(file) as source:
             source.name = f"{user}/Trajectory/{file.name}"
-            cut = None in [source.take_line() for _ in range(_HEADER_LINES)]
+            cut = not source.skip(_HEADER_LINES)
             for block in () if cut else source.blocks():
                 bodies.add(k, source.name, *block)
-                if bodies.size > _AT_ONCE:
+                if bodies.full:
                     yield bodies.parse(labels, reading)
-                    bodies = _Bodies()
+                    bodies = Bodies()
         if cut:
             yield bodies.parse(labels, reading)
-            bodies = _Bodies()
+            bodies = Bodies()
             yield _cut_off(source, reading)
         if bar:
             bar.advance(1)
     yield bodies.parse(labels, reading)
 
 
-class _Bodies:
+class Bodies:
     """Lines of several files, which are read at once: most files are short."""
 
     def __init__(self) -> None:
@@ -114,18 +142,30 @@ class _Bodies:
         self._files.append((file, name, line))
         self.size += len(block)
 
+    @property
+    def full(self) -> bool:
+        """Whether these are enough to be read."""
+        return self.size > _AT_ONCE
+
+    def raw(self, layout: Layout = _WITH_HEIGHT) -> RawBatch:
+        """All rows, numbered from 1."""
+        block = b"".join(self._blocks)
+        kinds = layout.kinds(block.partition(b"\n")[0].decode("utf-8", "replace"))
+        return layout.read(block, 1, self._firsts[-1] - 1, kinds)
+
+    def files(self, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The file of each row."""
+        which = np.searchsorted(self._firsts, numbers, side="right") - 1
+        return np.array([file for file, _, _ in self._files], np.int64)[which]
+
     def parse(self, labels: dict[str, Coded], reading: Reading) -> Batch:
         """All rows, labelled by their files."""
-        block = b"".join(self._blocks)
-        kinds = _PLT.kinds(block.partition(b"\n")[0].decode("utf-8", "replace"))
-        raw = _PLT.read(block, 1, self._firsts[-1] - 1, kinds)
-        batch = parse(raw, "", reading, self._place)
-        which = np.searchsorted(self._firsts, batch.number, side="right") - 1
-        files = np.array([file for file, _, _ in self._files], np.int64)[which]
+        batch = parse(self.raw(_PLT), "", reading, self.place)
+        files = self.files(batch.number)
         codes = {role: coded.codes[files] for role, coded in labels.items()}
         return replace(batch, codes=codes)
 
-    def _place(self, line: int) -> tuple[str, int]:
+    def place(self, line: int) -> tuple[str, int]:
         """File, and line there."""
         block = bisect(self._firsts, line) - 1
         _, name, first = self._files[block]

@@ -43,6 +43,7 @@ def parse(
 
     ``place``: file and line by the number of a row, where those of ``source`` are of many files."""
     n, columns, textual = len(raw.rows), raw.columns, raw.numbers is not None
+    place = place or raw.place
     time, numbers, faulty = np.full(n, NO_TIME), {}, {}
     if "time" in columns:
         when = _joined(columns["time"], columns["clock"]) if "clock" in columns else columns["time"]

@@ -14,6 +14,7 @@ from pglp_fast.errors import InvalidParameter, InvalidTable
 from .arrow import frame_batches
 from .batch import Batch, Reading, join, to_tracks
 from .geo import GEO_ENDS
+from .geolife import user_folders
 from .parse import parse
 from .table_batches import BATCH_ROWS, check_delimiter, open_batches
 from .tracks import Tracks
@@ -135,10 +136,11 @@ def _files(path: str | os.PathLike[str]) -> list[Path]:
         for f in at.iterdir()
         if f.name.lower().endswith((".parquet", *GEO_ENDS, *_TEXT_ENDS)) and f.name[0] not in "._"
     )
+    found = found or user_folders(at)  # of Geolife
     if not found:
         raise InvalidTable(
-            f"{at} holds no tables (.parquet, {', '.join(_TEXT_ENDS)}); a Geolife folder is read "
-            "by read_geolife"
+            f"{at} holds no tables (.parquet, {', '.join(_TEXT_ENDS)}), nor the folders "
+            "<user>/Trajectory of Geolife"
         )
     return found
 

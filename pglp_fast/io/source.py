@@ -91,6 +91,10 @@ class Source:
         self._held, self.line = self._held.partition(b"\n")[2], self.line + 1
         return text
 
+    def skip(self, lines: int) -> bool:
+        """Take so many lines; False where there are fewer."""
+        return None not in [self.take_line() for _ in range(lines)]
+
     def skip_blank_lines(self) -> None:
         """Take lines up to one that has more than spaces."""
         more = True

@@ -4,6 +4,7 @@ Both come from one reading, so that row k of a raw batch is row k of what was pa
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,6 +18,7 @@ from .arrow import ParquetTable
 from .batch import Batch, RawBatch, Reading, to_tracks
 from .columns import place_columns
 from .geo import GEO_ENDS, GeoTable
+from .geolife_table import GeolifeTable
 from .parse import parse
 from .source import Source
 from .text import Layout, layout_of, read_text
@@ -56,7 +58,7 @@ class TableBatches:
     Attributes
     ----------
     name : of the file, without its folder
-    kind : "text", "parquet" or "geo"
+    kind : "text", "parquet", "geo" or "geolife"
     delimiter : between the fields of a text file, "" for others
     columns : names of all columns of the file
     schema : pyarrow.Schema of all columns; those of a text file are strings
@@ -65,7 +67,7 @@ class TableBatches:
     places : numbers of the columns that say where somebody was
     """
 
-    def __init__(self, table: TextTable | ParquetTable | GeoTable, rows: int):
+    def __init__(self, table: TextTable | ParquetTable | GeoTable | GeolifeTable, rows: int):
         self._table, self._rows = table, rows
         self.name, self.kind, self.delimiter = table.name, table.kind, table.delimiter
         self.columns, self.schema, self.at = table.columns, table.schema, table.at
@@ -105,7 +107,8 @@ def open_batches(
     advance: Callable[[int], None] = lambda n: None,
     groups: range | None = None,
 ) -> TableBatches:
-    """Open a text or Parquet file, told apart by its first bytes, or one that GDAL reads.
+    """Open a text or Parquet file, told apart by its first bytes, one that GDAL reads, or the
+    folder of a Geolife user.
 
     Parameters
     ----------
@@ -119,6 +122,11 @@ def open_batches(
     check.whole(rows, "rows", 1)
     check_delimiter(delimiter)
     name = os.path.basename(path)
+    if os.path.isdir(path):
+        for option, value in (("columns", columns), ("names", names), ("delimiter", delimiter)):
+            if value is not None:
+                raise InvalidParameter(f"{option} is for tables, and {name} is a Geolife folder")
+        return TableBatches(GeolifeTable(Path(path), advance), rows)
     try:
         with open(path, "rb") as file:
             is_parquet = file.read(4) == b"PAR1"

@@ -14,7 +14,6 @@ from pglp_fast.traces.ledger import Ledger
 from . import tasks
 from .account import Account
 from .booking import Booking, read_ledger, refuse_over_budget
-from .elsewhere import settled
 from .executors import run_tasks
 from .fingerprint import Fingerprint, beside
 from .job import Job
@@ -54,7 +53,7 @@ class AlongFiles:
         # processes that outlive a job know plans and chunks by this name
         digest = f"{job.digest} of {parts} by {batch_rows}"
         self._context = Context(
-            settled(plan), job.seed, [file.path.absolute() for file in files], digest,
+            plan, job.seed, [file.path.absolute() for file in files], digest,
             parts, batch_rows, _is_remembered(plan), executor is not None,
         )  # fmt: skip
         tasks.put_context(self._folder, self._context)

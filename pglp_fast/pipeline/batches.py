@@ -39,6 +39,7 @@ from .choosing import followed
 from .person_store import Known, PersonStore
 from .persons import Numbers
 from .plan import Plan
+from .points_out import are_points
 from .release import Release, admission, bare_of, check_places, place_and_choose
 from .released import BUDGET, EXPOSED, LATE, MISSING, REPEAT, STEP, SURROGATE, Added, Outcome
 from .sink import Layout, Shape, released_schema
@@ -150,13 +151,14 @@ class ReleasedBatches(Iterator[Any]):
 class _Table:
     """Columns of a batch, and those that have a role."""
 
-    def __init__(self, columns: list[str], at: dict[str, int]):
-        self.columns, self.at = columns, at
+    def __init__(self, columns: list[str], at: dict[str, int], points: bool):
+        self.columns, self.at, self.points = columns, at, points
 
 
 def _shape(given: Any, plan: Plan) -> Shape:
     names = list(given.schema.names)
-    return _Table(names, match(names, plan.columns, "RecordBatch", geometry=True))
+    at = match(names, plan.columns, "RecordBatch", geometry=True)
+    return _Table(names, at, are_points(given.schema, at))
 
 
 class _Moving:

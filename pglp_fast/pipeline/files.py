@@ -27,7 +27,7 @@ from .policies import files_of
 from .release import check_places
 from .released import Outcome
 from .sink import Layout, writing
-from .source import BATCH_ROWS, FileSource, files_at
+from .source import BATCH_ROWS, FileSource, files_at, parts_of
 
 
 def release_files(
@@ -42,7 +42,8 @@ def release_files(
     progress: bool | None = False,
 ) -> Outcome:
     """Release files of rows (CSV and its kin, gzipped or not; Parquet and GeoParquet; with the
-    ``geo`` extra GeoJSON, GeoPackage and FlatGeobuf, which become Parquet) by a plan.
+    ``geo`` extra GeoJSON, GeoPackage and FlatGeobuf, which become Parquet; Geolife folders, one
+    Parquet file a user) by a plan.
 
     Parameters
     ----------
@@ -200,7 +201,10 @@ class _Run:
 
 
 def _name_of(path: Path) -> str:
-    """Of an output: that of its input; what GDAL reads is released as Parquet."""
+    """Of an output: that of its input; what GDAL reads, and the folder of a Geolife user, is
+    released as Parquet."""
+    if path.is_dir():
+        return f"{path.name}.parquet"
     return path.with_suffix(".parquet").name if path.name.lower().endswith(GEO_ENDS) else path.name
 
 
@@ -250,4 +254,4 @@ def _job(
 
 
 def _digests(paths: list[Path]) -> list[list[str]]:
-    return [[path.name, file_digest(path)] for path in paths]
+    return [[path.name, *map(file_digest, parts_of(path))] for path in paths]

@@ -20,6 +20,7 @@ from .alone import Alone
 from .booking import Booking
 from .choice import Choice
 from .plan import Plan
+from .points_out import are_points
 from .release import AlongTraces, Release, check_places
 from .released import MALFORMED, Added, Outcome
 from .sink import Layout, released_schema
@@ -31,6 +32,7 @@ pa = Later("pyarrow")
 class _Shape(NamedTuple):
     columns: list[str]
     at: dict[str, int]
+    points: bool
 
 
 def release_table(frame: Any, plan: Plan) -> Any:
@@ -71,7 +73,9 @@ def release_table(frame: Any, plan: Plan) -> Any:
     arrow = isinstance(frame, pa.Table | pa.RecordBatch)
     table = frame if pandas or arrow else pa.table(frame)
     columns = [str(name) for name in (table.columns if pandas else table.schema.names)]
-    shape = _Shape(columns, match(columns, plan.columns, source, geometry=True))
+    at = match(columns, plan.columns, source, geometry=True)
+    points = _has_points(table, at) if pandas else are_points(table.schema, at)
+    shape = _Shape(columns, at, points)
     layout = Layout(shape, plan, source)
     added = _release(batches, plan)
     if pandas:
@@ -103,7 +107,18 @@ def _pandas(frame: Any, layout: Layout, added: Added) -> Any:
     if bad.any() and not layout.all:
         old = old.mask(np.repeat(bad[:, None], old.shape[1], axis=1))
     new = pa.table(dict(zip(layout.names, layout.added(added), strict=True)))
-    return need("pandas").concat([old, new.to_pandas().set_index(old.index)], axis=1)
+    released = new.to_pandas().set_index(old.index)
+    whole = need("pandas").concat([old, released], axis=1)
+    if not layout.points:
+        return whole
+    geopandas, name = need("geopandas", "geo"), layout.names[-1]
+    whole[name] = geopandas.GeoSeries.from_wkb(released[name], crs=4326)
+    return geopandas.GeoDataFrame(whole, geometry=name)
+
+
+def _has_points(frame: Any, at: dict[str, int]) -> bool:
+    """Whether the places of a data frame are a GeoSeries."""
+    return "geometry" in at and hasattr(frame.iloc[:, at["geometry"]], "x")
 
 
 def _release(batches: list[Batch], plan: Plan) -> Added:

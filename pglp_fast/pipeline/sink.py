@@ -16,6 +16,7 @@ from pglp_fast._util.storage import SECRET, replacing
 from pglp_fast.errors import InvalidParameter
 
 from .plan import Plan
+from .points_out import geo_metadata, wkb_points
 from .released import EXPOSED, MALFORMED, STATUSES, STEP, SURROGATE, Added
 from .source import FileSource
 from .text_rows import join_rows
@@ -41,6 +42,7 @@ class Layout:
     kept, left : numbers of the columns that stay, and names of the others
     truth : whether the true places stay
     names : of the new columns
+    points : whether places go out as points too, because they came in so
     """
 
     def __init__(self, table: Shape, plan: Plan, source: str):
@@ -70,7 +72,10 @@ class Layout:
         chosen = ["policy"] * bool(plan.policies) + ["epsilon"] * plan.many_epsilons
         self._chosen = chosen  # public: they follow from who, when and what was released
         self._flags = len(flags)
-        self.names = [plan.prefix + n for n in ("lat", "lon", "cell", "status", *flags, *chosen)]
+        self.points = bool(getattr(table, "points", False))
+        last = ("geometry",) if self.points else ()
+        new = ("lat", "lon", "cell", "status", *flags, *chosen, *last)
+        self.names = [plan.prefix + n for n in new]
         self._status = pa.array(STATUSES)
         self._places = {-1: ["", "", ""]}  # of cells, as text
         bad = next((c for c in plan.prefix if c in '"\r\n\0' or c == self._sign(table)), None)
@@ -96,7 +101,8 @@ class Layout:
         kinds = [pa.float64(), pa.float64(), pa.int32(), status, *[pa.bool_()] * self._flags]
         policy = pa.dictionary(pa.int16(), pa.string())
         kinds += [{"policy": policy, "epsilon": pa.float64()}[name] for name in self._chosen]
-        return [pa.field(name, kind) for name, kind in zip(self.names, kinds)]
+        kinds += [pa.binary()] if self.points else []
+        return [pa.field(name, kind) for name, kind in zip(self.names, kinds, strict=True)]
 
     def added(self, added: Added) -> list[Any]:
         """The new columns."""
@@ -115,7 +121,7 @@ class Layout:
             new.append(pa.DictionaryArray.from_arrays(number, pa.array(self._policies)))
         if added.choice is not None and "epsilon" in self._chosen:
             new.append(pa.array(added.choice.epsilon, mask=none))
-        return new
+        return [*new, wkb_points(place[0], place[1], none)] if self.points else new
 
     def old(self, raw: Any, status: NDArray[np.uint8]) -> list[Any]:
         """The columns that stay. Of rows that cannot be read nothing does, unless everything
@@ -250,5 +256,7 @@ def released_schema(schema: Any, layout: Layout, facts: dict[str, Any]) -> Any:
     tell of columns that were left out (GeoParquet: the box of the true places)."""
     noted = dict(schema.metadata or {}) if layout.all else {}
     metadata = {**noted, b"pglp_fast": json.dumps(facts).encode()}
+    if layout.points:
+        metadata[b"geo"] = geo_metadata(noted.get(b"geo"), layout.names[-1])
     kept = [schema.field(k) for k in layout.kept]
     return pa.schema(kept + layout.fields(), metadata=metadata)

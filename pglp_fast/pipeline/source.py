@@ -17,9 +17,11 @@ from pglp_fast.errors import InvalidParameter, InvalidTable
 from pglp_fast.io import Malformed, Tracks
 from pglp_fast.io.batch import RawBatch, Reading
 from pglp_fast.io.geo import GEO_ENDS
+from pglp_fast.io.geolife import files_of, user_folders
 from pglp_fast.io.table_batches import open_batches
 
 from .plan import Plan
+from .points_out import are_points
 
 parquet = Later("pyarrow.parquet")
 _ROW_BYTES = 40  # of a row of text, about
@@ -56,23 +58,25 @@ class FileSource:
     Attributes
     ----------
     path : Path
-    kind : "text", "parquet" or "geo"
+    kind : "text", "parquet", "geo" or "geolife"
     columns : names of its columns
     at : number of the column for each role
     schema : pyarrow.Schema
     delimiter, ending : between the fields and the rows of a text file
     header : whether a text file has a line of names
+    points : whether places are points of a geographic format
     size : bytes
     """
 
     def __init__(self, path: Path, plan: Plan, rows: int = BATCH_ROWS):
         self.path, self._plan, self._rows = path, plan, rows
-        self.size = max(1, path.stat().st_size)
+        self.size = max(1, sum(part.stat().st_size for part in parts_of(path)))
         with self._open(lambda n: None) as table:
             self.kind, self.delimiter = table.kind, table.delimiter
             self.columns, self.at, self.schema = table.columns, table.at, table.schema
         self.ending = _line_end(path) if self.kind == "text" else ""
         self.header = plan.names is None
+        self.points = are_points(self.schema, self.at)
 
     def _open(self, advance: Callable[[int], None], groups: range | None = None) -> Any:
         plan = self._plan
@@ -121,6 +125,12 @@ class FileSource:
         return int(parquet.read_metadata(self.path).num_rows)
 
 
+def parts_of(path: Path) -> list[Path]:
+    """The files of a source: itself, or those of a Geolife user's folder."""
+    labels = path / "labels.txt"
+    return [*files_of(path), *([labels] if labels.exists() else [])] if path.is_dir() else [path]
+
+
 def _line_end(path: Path) -> str:
     """How the first line of a text file ends."""
     with path.open("rb") as raw:
@@ -152,11 +162,16 @@ def files_at(source: Any) -> tuple[list[Path], bool]:
             f"{type(source).__name__}: use release_table for tables in memory"
         )
     elif Path(source).is_dir():
+        users = user_folders(source)
+        if users:
+            return users, True
         found = sorted(Path(source).iterdir())
         paths = [p for p in found if p.name.lower().endswith(_ENDS) and p.name[0] not in "._"]
         many = True
         if not paths:
-            raise InvalidTable(f"{source} holds no tables ({', '.join(_ENDS)})")
+            raise InvalidTable(
+                f"{source} holds no tables ({', '.join(_ENDS)}), nor <user>/Trajectory/*.plt files"
+            )
     elif not Path(source).exists() and any(sign in os.fspath(source) for sign in "*?["):
         paths, many = sorted(map(Path, glob(os.fspath(source)))), True
         if not paths:

@@ -32,6 +32,7 @@ from . import release
 from .account import Account
 from .booking import read_before, write_ledger
 from .choice import Choice
+from .elsewhere import settled
 from .fingerprint import Fingerprint
 from .persons import Numbers
 from .plan import Plan
@@ -79,18 +80,28 @@ class Context:
         return "-".join(map(str, (kind, *numbers, "of", self.parts, "by", self.batch_rows)))
 
 
+_context: dict[tuple[Path, str], Context] = {}  # of the job that this process works for
+
+
 def put_context(folder: Path, context: Context) -> None:
-    """Leave the plan where tasks find it, for its owner only: the key is in it."""
+    """Leave the plan where tasks find it, for its owner only: the key is in it. Tasks that run here
+    find the very plan, with all that was made from it."""
     with replacing(folder / "plan", SECRET) as part:
-        part.write_bytes(pickle.dumps(context))
+        part.write_bytes(pickle.dumps(replace(context, plan=settled(context.plan))))
+    _context.clear()
+    _context[folder, context.digest] = context
 
 
-@lru_cache(maxsize=1)
 def context_of(folder: Path, digest: str) -> Context:
     """Read once in a process; ``digest``: of the job."""
+    known = _context.get((folder, digest))
+    if known is not None:
+        return known
     found = pickle.loads((folder / "plan").read_bytes())
     if not isinstance(found, Context) or found.digest != digest:
         raise InvalidState(f"{folder} is of another job: start it again")
+    _context.clear()
+    _context[folder, digest] = found
     return found
 
 

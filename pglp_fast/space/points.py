@@ -97,7 +97,10 @@ class Points(Locations):
         resolution_km: float = 0.001,
         twins: str = "error",
     ) -> "Points":
-        """Points from latitudes and longitudes, projected at the middle latitude of their box."""
+        """Points from latitudes and longitudes, projected at the middle latitude of their box.
+
+        Points on both sides of 180 degrees are near each other, if that makes the box narrower.
+        """
         lat = check.floats(lat, "lat", InvalidLocation).reshape(-1)
         lon = check.floats(lon, "lon", InvalidLocation).reshape(-1)
         if lat.shape != lon.shape or lat.size == 0:
@@ -105,9 +108,12 @@ class Points(Locations):
                 f"lat and lon must be equally long and not empty, got {lat.size} and {lon.size}"
             )
         Equirectangular(float(lat.max()), float(lon.max()), 0.0)  # in range?
-        projection = Equirectangular(
-            float(lat.min()), float(lon.min()), float(lat.min() + lat.max()) / 2
-        )
+        west = float(lon.min())
+        Equirectangular(float(lat.min()), west, 0.0)
+        across = np.where(lon < 0, lon + 360, lon)  # the box around 180 degrees
+        if np.ptp(lon) > 180 and np.ptp(across) < np.ptp(lon):
+            lon, west = across, float(across.min())
+        projection = Equirectangular(float(lat.min()), west, float(lat.min() + lat.max()) / 2)
         out = cls(projection.to_km(lat, lon), resolution_km=resolution_km, twins=twins)
         out.projection = projection
         return out
@@ -163,6 +169,11 @@ class Points(Locations):
         kd.build_tree(sites, self.stretch, order, boxes)
         return sites, order, boxes
 
+    @cached_property
+    def _middle_km(self) -> float:
+        """East-west middle of all points."""
+        return float(self._offset[0] + self._lattice[:, 0].max() * self.scale[0] / 2)
+
     def nearest(self, xy_km: ArrayLike) -> check.Cells:
         at = self._to_lattice(xy_km)
         out = np.empty(len(at), check.CELL)
@@ -175,14 +186,19 @@ class Points(Locations):
         """The location nearest to each latitude and longitude.
 
         -1 for NaN, and for what is further away than ``within_km``."""
-        km = self._projection().to_km(lat, lon)
+        place = self._projection()
+        degrees = check.floats(lon, "lon", InvalidLocation)
+        with np.errstate(invalid="ignore"):  # the shorter way round to the middle of the map
+            away = degrees - (place.lon0 + self._middle_km / place.km_per_lon_degree)
+            turns = np.where(away < -180, 360.0, np.where(away > 180, -360.0, 0.0))
+        km = place.to_km(lat, degrees + turns)
         flat = km.reshape(-1, 2)
         out = np.full(len(flat), -1, check.CELL)
         there = np.flatnonzero((np.abs(flat) <= check.MOST_KM_AWAY).all(axis=1))
         near = self.nearest(flat[there])
         if within_km is not None:
-            away = flat[there] - self._xy(near)
-            far = np.hypot(away[:, 0], away[:, 1]) > check.positive(within_km, "within_km")
+            apart = flat[there] - self._xy(near)
+            far = np.hypot(apart[:, 0], apart[:, 1]) > check.positive(within_km, "within_km")
             near = np.where(far, np.int32(-1), near)
         out[there] = near
         return out.reshape(km.shape[:-1])[()]

@@ -50,3 +50,31 @@ def test_what_is_refused(tmp_path):
         pf.read_table(tmp_path / "none.geojson")
     with pytest.raises(pf.InvalidParameter, match="delimiter is for text files"):
         pf.read_table(tmp_path / "m.gpkg", delimiter=";")
+
+
+def test_geoparquet_out_where_it_came_in(tmp_path):
+    """Released points are what the released latitudes and longitudes say; true ones go, and so does
+    the box of them that the file's metadata has."""
+    _, geo = points()
+    geo.to_parquet(tmp_path / "t.parquet", write_covering_bbox=False)
+    p = plan()
+    pf.release_files(tmp_path / "t.parquet", tmp_path / "o.parquet", p)
+    out = geopandas.read_parquet(tmp_path / "o.parquet")
+    assert out.geometry.name == "released_geometry" and "geometry" not in out.columns
+    assert out.crs.to_epsg() == 4326 or out.crs.to_string() == "OGC:CRS84"
+    there = out["released_cell"].notna()
+    assert there.any() and not there.all()
+    assert (out.geometry.y[there] == out["released_lat"][there]).all()
+    assert (out.geometry.x[there] == out["released_lon"][there]).all()
+    assert out.geometry[~there].isna().all()
+    assert b"bbox" not in parquet.read_schema(tmp_path / "o.parquet").metadata[b"geo"]
+    frame_out = pf.release_table(geo, p)
+    assert isinstance(frame_out, geopandas.GeoDataFrame)
+    assert frame_out.geometry[there].tolist() == out.geometry[there].tolist()
+    everything = plan(keep="all")
+    pf.release_files(tmp_path / "t.parquet", tmp_path / "all.parquet", everything)
+    whole = geopandas.read_parquet(tmp_path / "all.parquet")
+    assert whole["geometry"].tolist() == geo.geometry.tolist()
+    assert whole.geometry.name == "released_geometry"
+    arrow = pf.release_table(parquet.read_table(tmp_path / "t.parquet"), p)
+    assert arrow["released_geometry"].null_count == (~there).sum()

@@ -412,8 +412,11 @@ def test_not_a_table(tmp_path):
         InvalidTable, match="line 2: longer than 1,048,576 bytes: is this a text table"
     ):
         pf.read_table(write(tmp_path / "a.csv", SIMPLE.splitlines()[0] + "\n" + "x" * (1 << 23)))
-    with pytest.raises(InvalidTable, match="a Geolife folder is read by read_geolife"):
-        pf.read_table(geolife(tmp_path / "geolife"))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InvalidTable, match="nor the folders <user>/Trajectory of Geolife"):
+        pf.read_table(tmp_path / "empty")
+    plt = geolife(tmp_path / "geolife")
+    assert np.array_equal(pf.read_table(plt).lat, pf.read_geolife(plt).lat)
     with pytest.raises(InvalidTable, match=r"not list: make arrays one with Tracks.of"):
         pf.read_table([1, 2])
     with pytest.raises(InvalidTable, match=r"nothing.txt cannot be read"):

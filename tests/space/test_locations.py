@@ -499,3 +499,17 @@ def test_a_box_across_180_degrees():
     assert across.locate(-17.5, [179.4, -179.2, 0.0, np.nan]).tolist() == [-1] * 4
     assert across.locate(-17.5, 180.0) == across.locate(-17.5, -180.0) >= 0
     assert pf.Grid.from_dict(across.to_dict()).locate(-17.5, -179.5) >= 0
+
+
+def test_points_across_180_degrees():
+    """Near each other, as they are on Earth; found from either way of writing a longitude."""
+    lat, lon = [-17.0, -17.1, -16.9], [179.9, -179.9, 179.95]
+    p = pf.Points.from_latlon(lat, lon)
+    assert np.allclose(p.latlon([0, 1, 2]), np.stack([lat, lon], axis=1), atol=1e-5)
+    assert p.distance(0, 1) < 25
+    assert p.locate(lat, lon).tolist() == p.locate(lat, [-180.1, 180.1, 179.95]).tolist()
+    assert p.locate(lat, lon).tolist() == [0, 1, 2] and p.locate(np.nan, 1.0) == -1
+    wide = pf.Points.from_latlon([0.0, 1.0], [-80.0, 101.0], resolution_km=1.0)
+    assert wide.projection.lon0 == 101.0  # 179 degrees that way round, 181 the other
+    plain = pf.Points.from_latlon([0.0, 1.0], [-80.0, 80.0], resolution_km=1.0)
+    assert plain.projection.lon0 == -80.0
