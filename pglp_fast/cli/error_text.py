@@ -15,6 +15,7 @@ _WORDS: tuple[tuple[re.Pattern[str], str], ...] = (
         "--on-error skip goes on without such rows",
     ),
     (re.compile(r"\bon_error='skip'"), "--on-error skip"),
+    (re.compile(r"\btime_format=('[^']*')"), r"--time-format \1"),
     (re.compile(r"\ballow_outside=True"), "--allow-outside"),
     (re.compile(r"\b(force|resume)=True"), r"--\1"),
     (re.compile(r"\b(labels|mobility)=([A-Z]+)"), r"--\1 \2"),

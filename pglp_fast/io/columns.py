@@ -125,7 +125,7 @@ def _found(names: Sequence[str], role: str, taken: dict[str, int], source: str) 
         if len({str(names[at]) for at in found}) < len(found):
             raise InvalidTable(
                 f"{source}: several columns are called {str(names[found[0]])!r}: give each its own "
-                "name, in the header line or with names=[...]"
+                "name in the header line"
             )
         raise InvalidTable(
             f"{source}: {which} may all be the {role}: say which with columns={{{role!r}: "

@@ -1,5 +1,6 @@
 """From Arrow columns of any type to users, times and degrees: the one way for every table."""
 
+import re
 from collections.abc import Callable
 from typing import Any
 from uuid import UUID
@@ -30,6 +31,7 @@ pa, pc = Later("pyarrow"), Later("pyarrow.compute")
 Bad = NDArray[np.bool_]
 _PER_MS = {"us": 1000, "ns": 10**6}
 # of well-known binary: byte order 1 (little endian) and type 1 (point), then x and y
+_DAY_FIRST = re.compile(r"'\d{1,2}[-./]\d{1,2}[-./]\d{2,4}\b")
 _POINT = np.dtype([("head", "u1", 5), ("xy", "<f8", 2)])
 
 
@@ -73,6 +75,8 @@ def parse(
         reason = "no user" if role == "user" else f"{role} {written} is not a {what}"
         if role == "time" and "clock" not in columns:
             reason += ": write the column as 2024-12-25 10:00, or as seconds since 1970"
+            if _DAY_FIRST.match(written) and reading.time_format is None:
+                reason += "; or say how it is written with time_format='%d/%m/%Y %H:%M' or the like"
         name, number = place(int(lines[row])) if place else (source, int(lines[row]))
         unit = "line" if textual else "row"
         return Malformed(name, unit, number, raw.broken.get(row, reason))

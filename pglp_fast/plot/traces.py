@@ -42,7 +42,7 @@ from .style import (
     pyplot,
 )
 
-_FEW_STEPS = 150  # of a trace that are linked one by one
+_FEW_STEPS = 60  # of a trace that are linked one by one
 _PANELS = 12  # steps that can be shown side by side
 _PANEL = 2.6  # inches
 
@@ -81,7 +81,7 @@ def trace(
 
     Notes
     -----
-    The picture shows true locations: it is for those who may know them. Of more than 150 steps,
+    The picture shows true locations: it is for those who may know them. Of more than 60 steps,
     lines are thin, steps are not linked, and releases are dots."""
     a, b = (
         _trace(locations, cells, name) for cells, name in ((true, "true"), (released, "released"))
@@ -306,55 +306,65 @@ def _step(
     t: int,
 ) -> None:
     """C_t with the true and the released location of one step."""
-    missing = ""
     cells = domain.cells()
-    marks = [s for s in (true, released) if s >= 0]
+    left_out = "" if graph is None else _draw_extra(ax, locations, graph)
+    _paint_domain(ax, locations, cells, graph)
+    _mark_places(ax, locations, true, released, surrogate)
+    _zoom_to(ax, locations, cells, [s for s in (true, released) if s >= 0])
+    _small_axes(ax, locations)
+    possible = f"{len(domain):,} location{'s' if len(domain) != 1 else ''} possible"
+    flag = ", surrogate" if surrogate else ""
+    ax.set_title(f"t = {t}: {possible}{flag}{left_out}", fontsize="small")
+
+
+def _draw_extra(ax: Any, locations: Locations, graph: pf.PolicyGraph) -> str:
+    """The edges outside cliques; what to say where they are too many."""
+    extra = graph.extra_edges()
+    if len(extra) > MAX_EDGES:
+        return f"\n({len(extra):,} edges: too many to draw)"
+    width = 1.4 if len(extra) <= FEW_EDGES else 0.5
+    draw_edges(ax, locations, extra, colors="0.2", linewidths=width, zorder=3)
+    return ""
+
+
+def _paint_domain(
+    ax: Any, locations: Locations, cells: check.Cells, graph: pf.PolicyGraph | None
+) -> None:
+    """What is possible; components told apart by colour where the policy is known, grey for
+    locations without an edge."""
+    if not len(cells):
+        return
     rgb = np.tile(fills(6)[5], (len(cells), 1))
     if graph is not None:
         joined = cells[graph.degrees()[cells] > 0]
         colour = colours_apart(graph, joined, boxes=False)
         rgb[:] = 0.8
         rgb[np.searchsorted(cells, joined)] = fills(int(colour.max(initial=0)) + 1)[colour]
-        extra = graph.extra_edges()
-        if len(extra) <= MAX_EDGES:
-            draw_edges(
-                ax,
-                locations,
-                extra,
-                colors="0.2",
-                linewidths=1.4 if len(extra) <= FEW_EDGES else 0.5,
-                zorder=3,
-            )
-        else:
-            missing = f"\n({len(extra):,} edges: too many to draw)"
-    if len(cells):
-        paint(
-            ax,
-            locations,
-            cells,
-            np.column_stack([rgb, np.full(len(cells), 0.6)]),
-            area=max(12.0, dot_area(len(cells))),
-        )
+    rgba = np.column_stack([rgb, np.full(len(cells), 0.6)])
+    paint(ax, locations, cells, rgba, area=max(12.0, dot_area(len(cells))))
+
+
+def _mark_places(ax: Any, locations: Locations, true: int, released: int, surrogate: bool) -> None:
+    """Where somebody was, ringed if a surrogate stood for it, and what was released."""
     if released >= 0:
         ax.plot(*km(locations, released), **RELEASED)
     if true >= 0:
-        ax.plot(*km(locations, true), **TRUE)
+        here = km(locations, true)
+        ax.plot(*here, **TRUE)
         if surrogate:
-            ax.plot(
-                *km(locations, true), marker="o", ms=20, mfc="none", mec="black", mew=1.3, zorder=6
-            )
+            ax.plot(*here, marker="o", ms=20, mfc="none", mec="black", mew=1.3, zorder=6)
+
+
+def _zoom_to(ax: Any, locations: Locations, cells: check.Cells, marks: list[int]) -> None:
+    """What is possible and what is marked, with a margin."""
     boxes = [box_of(locations, group) for group in (cells, marks) if len(group)]
     box = widen(around(*boxes), 0.12) if boxes else whole(locations)
     zoom(ax, within(box, whole(locations)) if isinstance(locations, pf.Grid) else box)
-    if locations.projection is None:
-        ax.set_xlabel("east (km)", fontsize="small")
-        ax.set_ylabel("north (km)", fontsize="small")
-    else:
-        latlon_axes(ax, locations)
-        ax.xaxis.label.set_size("small")
-        ax.yaxis.label.set_size("small")
+
+
+def _small_axes(ax: Any, locations: Locations) -> None:
+    """Names of the axes in small print, for a map beside others."""
+    latlon_axes(ax, locations, bar=locations.projection is not None)
+    ax.xaxis.label.set_size("small")
+    ax.yaxis.label.set_size("small")
     ax.tick_params(labelsize="small")
-    possible = f"{len(domain):,} location{'s' if len(domain) != 1 else ''} possible"
-    ax.set_title(
-        f"t = {t}: {possible}" + (", surrogate" if surrogate else "") + missing, fontsize="small"
-    )
