@@ -22,6 +22,9 @@ from .release import place_and_choose
 from .released import ALONE, BUDGET, Added, Outcome
 from .source import Batch
 
+Counts = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
 
 class Alone:
     """Rows released one by one, in the order they come.
@@ -42,7 +45,8 @@ class Alone:
         self._persons, self._past = Persons(seed), past
         self._spent, self._sums = np.zeros(0, np.int64), np.zeros(0)
         self._ids, self._before = np.zeros(0, np.int64), np.zeros(0)
-        self._under = np.zeros((0, len(plan.policy_names)), np.bool_)
+        # what each person spent under each policy, for a ledger
+        self._shares = np.zeros((0, len(plan.policy_names)))
 
     def __call__(self, batch: Batch) -> Added:
         plan = self._plan
@@ -62,7 +66,7 @@ class Alone:
         self._sums += np.bincount(users[inside], epsilons[inside], minlength=len(self._spent))
         if self._plan.ledger is not None:
             policy = 0 if choice is None else choice.policy[batch.at[inside]]
-            self._under[users[inside], policy] = True
+            np.add.at(self._shares, (users[inside], policy), epsilons[inside])
         self._outcome.persons = len(self._persons)
         self._outcome.spend(self._spent, self._sums if plan.many_epsilons else None)
         out = np.full(batch.rows, -1, np.int32)
@@ -83,8 +87,8 @@ class Alone:
             before = np.zeros(len(ids)) if self._past is None else self._past.select(ids).epsilons()
             self._ids = np.concatenate([self._ids, ids])
             self._before = np.concatenate([self._before, before])
-            more = np.zeros((len(new), self._under.shape[1]), np.bool_)
-            self._under = np.concatenate([self._under, more])
+            more = np.zeros((len(new), self._shares.shape[1]))
+            self._shares = np.concatenate([self._shares, more])
 
     def _release(
         self,
@@ -133,9 +137,19 @@ class Alone:
         out[order] = ~admit(self._plan.limits, spent, start, steps, epsilons[order])
         return out
 
-    def spent(self) -> Spent:
-        """What was counted for the ledger."""
-        return Spent.on_rows(self._ids, self._spent, self._sums, self._under)
+    def spent(self, since: tuple[Counts, Floats] | None = None) -> Spent:
+        """What was counted for the ledger; ``since``: after it was ``counted`` before."""
+        releases, shares = self.counted()
+        if since is not None:
+            known = len(since[0])
+            releases[:known] -= since[0]
+            shares[:known] = np.maximum(shares[:known] - since[1], 0.0)
+        weighted = self._plan.policy_set.weighted
+        return Spent.on_rows(self._ids, releases, shares, self._shares > 0, weighted=weighted)
+
+    def counted(self) -> tuple[Counts, Floats]:
+        """How many releases each person made, and what they spent under each policy."""
+        return self._spent.copy(), self._shares.copy()
 
     def renew(self, past: Ledger) -> None:
         """Take over what was released before, this object's own releases among it."""
@@ -157,14 +171,8 @@ class BookedRows:
             return self._alone(batch)
         file = LedgerFile(plan.ledger, plan.policy_set)
         with alone_with(file.path):
-            before, old = file.read(), self._alone.spent()
+            before, old = file.read(), self._alone.counted()
             self._alone.renew(before)
-            added, new = self._alone(batch), self._alone.spent()
-            known = len(old.ids)
-            releases, sums = new.spending.releases.copy(), new.spending.high.copy()
-            releases[:known] -= old.spending.releases
-            sums[:known] -= old.spending.high
-            assert new.under is not None
-            more = Spent.on_rows(new.ids, releases, np.maximum(sums, 0.0), new.under)
-            begin_job(file, self._name, before, more, plan.limits.window)
+            added = self._alone(batch)
+            begin_job(file, self._name, before, self._alone.spent(old), plan.limits.window)
         return added

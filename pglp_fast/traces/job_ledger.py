@@ -43,21 +43,28 @@ class Spent(NamedTuple):
         return cls(ids, nothing.after(start, steps[order], epsilons[order], window))
 
     @classmethod
-    def on_rows(cls, ids: Ints, releases: Ints, sums: Floats, under: NDArray[np.bool_]) -> "Spent":
-        """Of rows that are released one by one: nothing is known of steps."""
+    def on_rows(
+        cls, ids: Ints, releases: Ints, shares: Floats, under: NDArray[np.bool_], *, weighted: bool
+    ) -> "Spent":
+        """Of rows that are released one by one: nothing is known of steps. ``shares``: (persons,
+        policies) what was spent under each, which is kept where policies have weights."""
         since = np.where(releases > 0, check.MAX_TIME, 0).astype(np.int64)
-        spent = nothing_spent(len(ids))._replace(releases=releases, high=sums, since=since)
-        return cls(ids, spent, under)
+        spent = nothing_spent(len(ids))._replace(
+            releases=releases, high=shares.sum(axis=1), since=since
+        )
+        return cls(ids, spent.with_shares(shares) if weighted else spent, under)
 
     @classmethod
     def joined(cls, parts: "list[Spent]") -> "Spent":
         """Of steps, from several parts with different persons."""
         each = [nothing_spent(0), *(part.spending for part in parts)]
         releases, high, low, since = (np.concatenate(c) for c in zip(*(s[:4] for s in each)))
-        steps, epsilons = (np.concatenate(c) for c in zip(*(s[5:] for s in each)))
+        steps, epsilons = (np.concatenate(c) for c in zip(*(s[5:7] for s in each)))
         start = starts_of(np.concatenate([np.diff(s.start) for s in each]))
         ids = np.concatenate([np.zeros(0, np.int64), *(part.ids for part in parts)])
-        return cls(ids, Spending(releases, high, low, since, start, steps, epsilons))
+        # what was spent under each policy is told when steps are settled
+        none = np.zeros((len(releases), 0))
+        return cls(ids, Spending(releases, high, low, since, start, steps, epsilons, none))
 
 
 def begin_job(
@@ -93,7 +100,8 @@ def settle_job(file: LedgerFile, job: str, own: Ledger) -> None:
     if jobs.get(job) != BEGUN:
         return
     busy = (own.releases > 0).astype(np.int64)
-    done = replace(own, spending=nothing_spent(len(own)), unsettled=-busy)
+    nothing = nothing_spent(len(own)).with_shares(own.spending.shares)
+    done = replace(own, spending=nothing, unsettled=-busy)
     after = compose(file.read(), done)
     assert after.unsettled is not None
     # below 0 where somebody put an older file back in between

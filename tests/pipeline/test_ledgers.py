@@ -102,6 +102,28 @@ def test_a_ledger_makes_days_one(tmp_path, moves):
         ledger.index("nobody")
 
 
+@pytest.mark.parametrize("moves", [True, False])
+def test_a_ledger_knows_weights(tmp_path, moves):
+    """An edge of weight w costs w epsilon a release, by rows, batches and files. Would catch sums
+    that are not kept by policy: the edge would seem to cost epsilon."""
+    weighted = pf.PolicyGraph.from_edges(G, [(0, 1), (1, 2)], weights=[2, 1])
+    how = {"policy": weighted, "ledger": tmp_path / "ledger", "on_error": "skip"}
+    if moves:
+        how |= {"mobility": pf.MobilityModel(G, np.full((G.size,) * 2, 1 / G.size)), "step": "5min"}
+    where = G.latlon([0, 1, 2, 1])
+    given = pd.DataFrame({"user": "a", "lat": where[:, 0], "lon": where[:, 1]})
+    given["time"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(np.arange(4) * 5, unit="min")
+    pf.release_table(given, plan(**how))
+    batches = pa.Table.from_pandas(given.assign(user="b")).to_batches(max_chunksize=2)
+    list(pf.release_batches(batches, plan(**how)))
+    ledger = pf.Ledger.load(tmp_path / "ledger")
+    for user in "ab":
+        u = ledger.index(user)
+        edges, spent = ledger.edge_epsilons(u)
+        assert edges.tolist() == [[0, 1], [1, 2]]
+        assert ledger.epsilon(u) == 4 and spent.tolist() == [8.0, 4.0]
+
+
 POINTS = [  # where a process dies: (module, name, before or after the call)
     (job_ledger, "begin_job", "before"),
     (ledger_file.LedgerFile, "write", "before"),
