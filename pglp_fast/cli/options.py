@@ -23,7 +23,7 @@ policies (--policy): an edge says that nobody may tell its two ends apart
   regions:FILE          the cells of each polygon of a GeoJSON file, all joined
   saved:FILE            what PolicyGraph.save wrote, on the same map
   edges:FILE            any graph: two columns of cells (.csv, .txt), a (m, 2) array (.npy) or a
-                        sparse matrix (.npz); a third column has weights (w: e^(w epsilon))"""
+                        sparse matrix (.npz)"""
 
 
 def command(

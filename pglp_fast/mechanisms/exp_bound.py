@@ -3,6 +3,7 @@ integers."""
 
 from decimal import Decimal, localcontext
 from fractions import Fraction
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -18,6 +19,7 @@ class ExpBound(NamedTuple):
     shift: int
 
 
+@lru_cache(maxsize=1024)
 def exp_lower_bound(epsilon: float | Fraction) -> ExpBound:
     """The largest such number at hand, within 2**-61 of e^epsilon.
 
@@ -27,12 +29,13 @@ def exp_lower_bound(epsilon: float | Fraction) -> ExpBound:
     if epsilon >= _ANY:
         return ExpBound(np.uint64(0), -1)
     with localcontext() as context:
-        context.prec = 80
-        exact = Fraction(epsilon)
-        below = Decimal(exact.numerator) / exact.denominator * (1 - Decimal(10) ** -79)
+        if isinstance(epsilon, Fraction):
+            context.prec = 80
+            given = Decimal(epsilon.numerator) / epsilon.denominator * (1 - Decimal(10) ** -79)
+        else:
+            given = Decimal(epsilon)
         context.prec = 60
-        below = (Decimal(epsilon) if isinstance(epsilon, float) else below).exp()
-        below *= 1 - Decimal(10) ** -58
+        below = given.exp() * (1 - Decimal(10) ** -58)
         shift = 63
         while below * 2**shift >= 2**64:
             shift -= 1

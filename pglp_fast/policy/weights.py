@@ -248,6 +248,8 @@ def shortest_paths(
 def epsilon_of_noise(denominator: int, epsilon: float) -> float:
     """Epsilon times the common denominator, rounded down: for noise of a hull that is so much too
     large."""
+    if denominator == 1:
+        return epsilon
     exact = Fraction(epsilon) * denominator
     nearest = float(exact)
     return nearest if nearest <= exact else float(np.nextafter(nearest, 0.0))
