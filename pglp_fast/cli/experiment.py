@@ -4,7 +4,7 @@ import argparse
 
 from .options import Commands, add_json, command, count_from
 
-NAMES = ("mechanisms", "policies", "repair", "areas", "traces", "all")
+NAMES = ("mechanisms", "policies", "repair", "areas", "traces", "authors", "all")
 _TEXT = """
 Run one of the paper's experiments, or all of them, and write numbers (CSV), figures (PNG and SVG)
 and findings to a folder: which of the paper's claims the numbers support, and which they do not.
@@ -14,10 +14,12 @@ and findings to a folder: which of the paper's claims the numbers support, and w
   repair      min-area against nearest-node repair, by size of the domain: error and time
   areas       the same as the authors ran it: restaurants of an area, joined within 700 m
   traces      100 timestamps of users who move, by mechanism and by policy
+  authors     traces as the authors ran them: raw fixes, a known start, no repair
   all         all of these (some minutes on real data)
 
-The data is looked for where --data says, else where the environment variable PGLP_FAST_DATA says,
-else in ../shared/data; without any, a made-up city is used. The findings say which it was.
+The data is looked for where --data says (a folder of the real data, or a table of your own), else
+where the environment variable PGLP_FAST_DATA says, else in ../shared/data; without any, a made-up
+city is used. The findings say which it was.
 """
 _EXAMPLES = """
 pglp-fast experiment policies --out results --quick
@@ -35,7 +37,9 @@ def add(commands: Commands) -> None:
         help="where results go (default: pglp-experiments)",
     )
     parser.add_argument(
-        "--data", metavar="PATH", help="folder of the real data; 'synthetic' for the made-up city"
+        "--data",
+        metavar="PATH",
+        help="folder of the real data, or a table of your own; 'synthetic' for the made-up city",
     )
     parser.add_argument(
         "--repetitions",
@@ -66,15 +70,9 @@ def _run(options: argparse.Namespace) -> None:
 
     os.environ.setdefault("MPLBACKEND", "Agg")
     from pglp_fast import experiments
-    from pglp_fast.pipeline.paths import refuse_overwriting
 
     from .terminal import result
 
-    every = options.name == "all"
-    for name in experiments.NAMES if every else (options.name,):
-        refuse_overwriting(Path(options.out) / name / "findings.md", options.force)
-    if every:
-        refuse_overwriting(Path(options.out) / "findings.md", options.force)
     found = experiments.run(
         options.name,
         out=options.out,

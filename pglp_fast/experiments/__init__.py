@@ -23,7 +23,7 @@ from .result import Result
 from .rows import COLUMNS, Row
 from .setup import QUICK_REPETITIONS, Setup
 
-NAMES = ("mechanisms", "policies", "repair", "areas", "traces")
+NAMES = ("mechanisms", "policies", "repair", "areas", "traces", "authors")
 ALL = "all"
 
 
@@ -42,13 +42,14 @@ def run(
 
     Parameters
     ----------
-    name : "mechanisms", "policies", "repair", "areas", "traces" or "all"
+    name : "mechanisms", "policies", "repair", "areas", "traces", "authors" or "all"
     out : folder; each experiment writes to a folder of its name in it: results.csv, times.csv
         (running times), figures as PNG and SVG, findings.md; "all" also writes findings.md of all.
         None: nothing is written
-    data : folder of the real data; unless told, what the environment variable PGLP_FAST_DATA says,
-        or ../shared/data, or else a made-up city. "synthetic": the made-up city. The findings say
-        which was used
+    data : folder of the real data (Gowalla may be missing), or a table of your own (user, time,
+        lat, lon, and category if there is one); unless told, what the environment variable
+        PGLP_FAST_DATA says, or ../shared/data, or else a made-up city. "synthetic": the made-up
+        city. The findings say which was used
     repetitions : of each release (of each random domain, for "repair"); at least 2
     seed : for numbers that repeat, whatever the threads; running times do not
     quick : a small made-up city and at most 6 repetitions, to see that it works

@@ -6,6 +6,7 @@ Each says which it is.
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ FOOD = 3  # category_id of restaurants in the People Flow places
 USERS, STEPS = 20, 100  # of the paper's traces
 
 _PLACES = ("raw/peopleflow/POI_TK.csv", "POI_TK.csv")
+_PEOPLE = ("peopleflow_tokyo_cells.csv.gz",)
 _GEOLIFE = ("geolife_beijing.parquet", "Geolife Trajectories 1.3/Data", "Data")
 _GOWALLA = (
     "gowalla_la.csv.gz",
@@ -40,22 +42,23 @@ _TRACE_CREDIT = (
 
 
 def find_folder(data: str | os.PathLike[str] | None) -> Path | None:
-    """Where the data is: what is given, what the environment variable says, ../shared/data; None
-    for the made-up city."""
+    """Where the data is: what is given (a folder, or a table of your own), what the environment
+    variable says, ../shared/data; None for the made-up city."""
     if data is not None and os.fspath(data) == SYNTHETIC:
         return None
     told = data if data is not None else os.environ.get(VARIABLE) or None
     if told is None:
         return BESIDE if BESIDE.is_dir() else None
     folder = Path(told)
-    if not folder.is_dir():
+    if not folder.exists():
         where = (
             f"the environment variable {VARIABLE} says"
             if data is None
             else "the data was said to be in"
         )
         raise pf.InvalidParameter(
-            f"{where} {folder}, which is no folder: give one, or {SYNTHETIC!r} for the made-up city"
+            f"{where} {folder}, which is not there: give a folder, a table of your own, or "
+            f"{SYNTHETIC!r} for the made-up city"
         )
     return folder
 
@@ -82,6 +85,7 @@ class Town:
         E_poi
     visits : visits to restaurants in each cell
     everywhere : visits to places of any kind
+    users : how often users were in each cell, at places or not; None where nobody knows
     """
 
     name: str
@@ -91,6 +95,7 @@ class Town:
     visits: NDArray[np.int64]
     everywhere: NDArray[np.int64]
     credit: str = ""
+    users: NDArray[np.int64] | None = None
 
     @property
     def people(self) -> NDArray[np.int32]:
@@ -99,7 +104,14 @@ class Town:
 
 
 def load_town(folder: Path | None, *, quick: bool = False, seed: int = 0) -> Town:
-    return _city_town(quick, seed) if folder is None else _tokyo(folder)
+    """Tokyo, a table of the user's own, or the made-up city."""
+    if folder is None:
+        return _city_town(quick, seed)
+    if folder.is_file():
+        from .own import own_town  # it stands on this module
+
+        return own_town(folder)
+    return _tokyo(folder)
 
 
 def _tokyo(folder: Path) -> Town:
@@ -121,7 +133,19 @@ def _tokyo(folder: Path) -> Town:
         f"map. {int((places.category_id < 0).sum()):,} of {len(places):,} places have no category "
         "number and count as places visited, not as restaurants."
     )
-    return Town("Tokyo", source, grid, restaurants, visits, everywhere, _PEOPLE_FLOW_CREDIT)
+    users, credit = _users(folder, grid), _PEOPLE_FLOW_CREDIT
+    return Town("Tokyo", source, grid, restaurants, visits, everywhere, credit, users)
+
+
+def _users(folder: Path, grid: pf.Grid) -> NDArray[np.int64] | None:
+    """How often the users of People Flow were in each cell; None without their file."""
+    path = next((folder / name for name in _PEOPLE if (folder / name).exists()), None)
+    if path is None:
+        return None
+    columns = {"time": "time_utc", "lat": "lat_cell_center", "lon": "lon_cell_center"}
+    fixes = readers.read_table(path, columns=columns, on_error="skip")
+    cells = grid.locate(fixes.lat, fixes.lon)
+    return np.bincount(cells[cells >= 0], minlength=grid.size).astype(np.int64)
 
 
 def _city_town(quick: bool, seed: int) -> Town:
@@ -134,7 +158,7 @@ def _city_town(quick: bool, seed: int) -> Town:
         f"a made-up city (no data was found): {city.grid.rows} x {city.grid.cols} cells of 0.27 "
         f"km, restaurants in {int(eating.sum())} cells, {int(visits.sum()):,} visits to them."
     )
-    return Town("synthetic", source, city.grid, restaurants, visits, everyone)
+    return Town("synthetic", source, city.grid, restaurants, visits, everyone, users=everyone)
 
 
 def _city(quick: bool, seed: int) -> City:
@@ -176,14 +200,37 @@ class Movement:
 
 def load_movements(
     folder: Path | None, *, quick: bool = False, seed: int = 0
-) -> tuple[Movement, Movement]:
-    """(GPS traces, check-ins)."""
+) -> tuple[Movement, Movement | None]:
+    """(GPS traces, check-ins if there are any)."""
     if folder is None:
         return _city_movements(quick, seed)
-    return _beijing(folder, seed), _los_angeles(folder)
+    if folder.is_file():
+        from .own import own_movement  # it stands on this module
+
+        return own_movement(folder, seed), None
+    return _beijing(folder, seed), los_angeles(folder) if has_checkins(folder) else None
 
 
-def _knowledge(grid: pf.Grid, traces: list[NDArray[np.int32]]) -> Knowledge:
+def has_checkins(folder: Path) -> bool:
+    """Whether the Gowalla check-ins are there."""
+    return any((folder / name).exists() for name in _GOWALLA)
+
+
+@lru_cache(maxsize=1)
+def read_beijing(folder: Path) -> tuple[Path, readers.Tracks]:
+    """(file, fixes) of Geolife, read once in a process."""
+    path = _file(folder, _GEOLIFE, "Geolife data")
+    return path, (readers.read_geolife if path.is_dir() else readers.read_table)(path)
+
+
+def beijing() -> pf.Grid:
+    """The Fourth Ring."""
+    return pf.Grid.from_bounds(
+        lat=(39.831741, 39.988695), lon=(116.273804, 116.467438), cell_km=0.34
+    )
+
+
+def knowledge_of(grid: pf.Grid, traces: list[NDArray[np.int32]]) -> Knowledge:
     """Counts of moves, none invented; the prior is where people were."""
     if not traces:
         raise pf.InvalidTable(
@@ -196,11 +243,7 @@ def _knowledge(grid: pf.Grid, traces: list[NDArray[np.int32]]) -> Knowledge:
 
 
 def _beijing(folder: Path, seed: int) -> Movement:
-    path = _file(folder, _GEOLIFE, "Geolife data")
-    grid = pf.Grid.from_bounds(
-        lat=(39.831741, 39.988695), lon=(116.273804, 116.467438), cell_km=0.34
-    )
-    fixes = (readers.read_geolife if path.is_dir() else readers.read_table)(path)
+    (path, fixes), grid = read_beijing(folder), beijing()
     traces = fixes.clean(grid, max_speed_kmh=200).resample(
         grid, "1min", max_gap="10min", carry="10min"
     )
@@ -223,13 +266,13 @@ def _beijing(folder: Path, seed: int) -> Movement:
         source,
         grid,
         pieces[rows].to_array(),
-        _knowledge(grid, others),
-        _knowledge(grid, everyone),
+        knowledge_of(grid, others),
+        knowledge_of(grid, everyone),
         _TRACE_CREDIT,
     )
 
 
-def _los_angeles(folder: Path) -> Movement:
+def los_angeles(folder: Path) -> Movement:
     path = _file(folder, _GOWALLA, "Gowalla check-ins")
     grid = pf.Grid.from_bounds(lat=(34.02, 34.18), lon=(-118.4, -118.2), cell_km=0.37)
     raw = readers.read_gowalla(path) if "totalCheckins" in path.name else readers.read_table(path)
@@ -255,8 +298,8 @@ def _los_angeles(folder: Path) -> Movement:
         source,
         grid,
         truth,
-        _knowledge(grid, others),
-        _knowledge(grid, everyone),
+        knowledge_of(grid, others),
+        knowledge_of(grid, everyone),
         _TRACE_CREDIT,
     )
 
@@ -277,8 +320,8 @@ def _city_movements(quick: bool, seed: int) -> tuple[Movement, Movement]:
             source,
             city.grid,
             truth,
-            _knowledge(city.grid, known),
-            _knowledge(city.grid, everyone),
+            knowledge_of(city.grid, known),
+            knowledge_of(city.grid, everyone),
         )
 
     walks, visits = city.walks(crowd, 3 * steps, seed), city.visits(crowd, 3 * steps, seed)

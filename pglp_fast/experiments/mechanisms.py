@@ -23,7 +23,7 @@ def run(setup: Setup) -> Result:
             setup.say(f"mechanisms: {policy}, {mechanism}")
             rows += measure(town, policy, graph, mechanism, setup)
     notes = [what_is_measured(town), _table(rows)]
-    figures = {"mechanisms": lambda: _figure(rows)}
+    figures = {"mechanisms": lambda: _figure(rows), "paper": lambda: _paper(rows)}
     return Result(
         "mechanisms",
         TITLE,
@@ -80,6 +80,18 @@ def _table(rows: list[Row]) -> str:
         )
         lines.append(f"| {name} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def _paper(rows: list[Row]) -> object:
+    """The paper's figure: P-LM and P-PIM alone."""
+    panels = []
+    for policy in POLICIES:
+        lines = [
+            Line(name, select(rows, policy=policy, mechanism=name, metric="e_eu"), i)
+            for i, name in enumerate(("P-LM", "P-PIM"))
+        ]
+        panels.append(Panel(policy, lines, "epsilon", "E_eu (km)"))
+    return draw(panels, columns=4)
 
 
 def _figure(rows: list[Row]) -> object:

@@ -2,12 +2,20 @@
 policies."""
 
 from .claims import Claim, exact, judge
-from .data import load_town
+from .data import Town, load_town
 from .figures import Line, Panel, draw
 from .result import Result
 from .rows import Row, select
 from .setup import Setup
-from .single import EPSILONS, METRICS, POLICIES, measure, paper_policies, what_is_measured
+from .single import (
+    EPSILONS,
+    METRICS,
+    POLICIES,
+    USERS,
+    measure,
+    paper_policies,
+    what_is_measured,
+)
 
 TITLE = "Policies: which of them serves which use"
 LABELS = {
@@ -37,6 +45,21 @@ def run(setup: Setup) -> Result:
         falls_most(rows),
     ]
     figures = {"policies": lambda: _figure(rows)}
+    notes = [what_is_measured(town)]
+    if town.users is not None:
+        others = _of_users(town, setup)
+        claims += [
+            lowest(others, "e_eu", "G_k9", USERS),
+            zero(others, "e_r", "G_k25", USERS),
+            zero(others, "e_poi", "G_poi", USERS),
+        ]
+        figures["users"] = lambda: _figure(others)
+        rows = rows + others
+        notes.append(
+            f"{USERS.capitalize()}: the {town.users.sum():,} places of users on the map are true "
+            "locations too. Where there is no restaurant, G_poi lets a location be released as it "
+            "is: its E_eu is that of some, and 0 for the others."
+        )
     return Result(
         "policies",
         TITLE,
@@ -44,7 +67,7 @@ def run(setup: Setup) -> Result:
         rows,
         claims,
         figures,
-        [what_is_measured(town)],
+        notes,
         credit=town.credit,
     )
 
@@ -53,7 +76,18 @@ def _points(rows: list[Row], metric: str, policy: str) -> dict[tuple[str, float]
     return {(row.mechanism, row.x): row for row in select(rows, metric=metric, policy=policy)}
 
 
-def lowest(rows: list[Row], metric: str, policy: str) -> Claim:
+def _of_users(town: Town, setup: Setup) -> list[Row]:
+    """The same with users wherever they are for true locations."""
+    rows: list[Row] = []
+    for policy, graph in paper_policies(town).items():
+        for mechanism in _MECHANISMS:
+            setup.say(f"policies: {policy}, {mechanism}, {USERS}")
+            found = measure(town, policy, graph, mechanism, setup, USERS)
+            rows += [row for row in found if row.metric in METRICS]
+    return rows
+
+
+def lowest(rows: list[Row], metric: str, policy: str, who: str = "") -> Claim:
     """The paper: G_k9 has the smallest E_eu because of the least sensitivity."""
     best = _points(rows, metric, policy)
     differences = []
@@ -64,21 +98,21 @@ def lowest(rows: list[Row], metric: str, policy: str) -> Claim:
             gap = (best[mechanism, epsilon].exact or 0.0) - (row.exact or 0.0)
             differences.append(exact(f"against {other}, {mechanism}, eps {epsilon:g}", gap))
     return judge(
-        f"{LABELS[metric].split()[0]} is lowest for {policy}",
+        f"{LABELS[metric].split()[0]} is lowest for {policy}{f' ({who})' if who else ''}",
         f"exact error of {policy} less that of every other policy is at most 0, for both "
         "mechanisms at every epsilon.",
         differences,
     )
 
 
-def zero(rows: list[Row], metric: str, policy: str) -> Claim:
+def zero(rows: list[Row], metric: str, policy: str, who: str = "") -> Claim:
     """The paper: G_k25 answers region queries, and G_poi category queries, without error."""
     differences = []
     for (mechanism, epsilon), row in _points(rows, metric, policy).items():
         worst = max(row.exact or 0.0, row.mean)
         differences.append(exact(f"{mechanism}, eps {epsilon:g}", worst))
     return judge(
-        f"{LABELS[metric].split()[0]} = 0 for {policy}",
+        f"{LABELS[metric].split()[0]} = 0 for {policy}{f' ({who})' if who else ''}",
         "neither the exact probability nor the share among the releases is above 0, for both "
         "mechanisms at every epsilon.",
         differences,

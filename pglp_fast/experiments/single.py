@@ -44,16 +44,27 @@ def paper_policies(town: Town) -> dict[str, pf.PolicyGraph]:
     return {**graphs, "G_poi": pf.categories(town.grid, town.restaurants, 6)}
 
 
+USERS = "users anywhere"
+
+
 def measure(
-    town: Town, policy: str, graph: pf.PolicyGraph, mechanism: str, setup: Setup
+    town: Town,
+    policy: str,
+    graph: pf.PolicyGraph,
+    mechanism: str,
+    setup: Setup,
+    who: str = "",
 ) -> list[Row]:
     """E_eu, E_r, E_poi and the adversary's error at each epsilon: exact, and estimated from
     repeated releases.
 
-    The people are those who visit restaurants, all of them in each repetition. The releases are the
+    The people are those who visit restaurants, or with ``who=USERS`` users wherever they are, all
+    of them in each repetition. The releases are the
     independent units; that who is released is the same in each repetition makes the intervals a
     little wider than need be, never too narrow."""
-    people, prior = town.people, town.visits.astype(np.float64)
+    counts = town.visits if town.users is None or not who else town.users
+    people = np.repeat(np.arange(town.grid.size, dtype=np.int32), counts)
+    prior = counts.astype(np.float64)
     # components without visitors take no part: leaving them out changes nothing but the time it
     # takes
     busy = np.bincount(graph.components, weights=prior)[graph.components] > 0
@@ -63,12 +74,13 @@ def measure(
         m = make_mechanism(mechanism, graph, epsilon, domain, prior)
         exact = pf.utility(m, prior=prior, categories=town.restaurants, quantiles=())
         true = np.tile(people, setup.repetitions)
-        released = m.release(true, rng=setup.seed_of("single", policy, mechanism, epsilon))
+        named = (policy, mechanism, epsilon, *([who] if who else []))
+        released = m.release(true, rng=setup.seed_of("single", *named))
         found = pf.estimate_utility(
             town.grid, true, released, categories=town.restaurants, quantiles=(), level=LEVEL
         )
         left = pf.privacy(m, prior=prior).error
-        series = (town.name, policy, mechanism, "")
+        series = (town.name, policy, mechanism, who)
         for metric in METRICS:
             value = getattr(found, metric)
             interval = found.intervals[metric]
@@ -91,7 +103,7 @@ def measure(
 def what_is_measured(town: Town) -> str:
     """For the findings."""
     return (
-        f"True locations are the {len(town.people):,} visits to restaurants, all of them released "
+        f"True locations are the {town.visits.sum():,} visits to restaurants, all of them released "
         "in each repetition: under G_poi a location that is no restaurant is released as it is, "
         "which would make G_poi look better than it is. `mean` is over all releases, with a 95 % "
         "interval; `exact` is the expected value, computed from the probabilities. The adversary, "

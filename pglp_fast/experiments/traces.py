@@ -34,32 +34,28 @@ def run(setup: Setup) -> Result:
     wanted += [(gps, OTHERS, "G_k9", name) for name in ("P-PIM remapped", "Optimal")]
     wanted += [(gps, LETTER, "G_k9", "P-PIM")]
     wanted += [(gps, EVERYONE, policy, "P-PIM") for policy in SIDES]
-    wanted += [
-        (checkins, setting, policy, "P-PIM") for setting in (EVERYONE, OTHERS) for policy in SIDES
-    ]
+    if checkins is not None:
+        both = (EVERYONE, OTHERS)
+        wanted += [(checkins, s, policy, "P-PIM") for s in both for policy in SIDES]
     series = []
     for movement, setting, policy, name in wanted:
         setup.say(f"traces: {movement.name}, {policy}, {name}, {setting}")
         series.append(release(movement, setting, policy, name, setup))
     rows = [row for one in series for row in _rows(one)]
-    names = gps.name, checkins.name
-    claims = [
-        ppim_better(series, names[0]),
-        *(grows(series, names[0], setting) for setting in (OTHERS, EVERYONE, LETTER)),
-        grows(series, names[1], EVERYONE),
-        *(
-            smallest_best(series, name, setting)
-            for name, setting in ((names[0], OTHERS), (names[1], EVERYONE))
-        ),
-        checkins_lower(series, *names),
-        smaller_domain(series, *names),
-    ]
+    names = [gps.name] if checkins is None else [gps.name, checkins.name]
+    claims = [ppim_better(series, names[0])]
+    claims += [grows(series, names[0], setting) for setting in (OTHERS, EVERYONE, LETTER)]
+    claims += [grows(series, name, EVERYONE) for name in names[1:]]
+    claims += [smallest_best(series, names[0], OTHERS)]
+    claims += [smallest_best(series, name, EVERYONE) for name in names[1:]]
+    if checkins is not None:
+        claims += [checkins_lower(series, *names), smaller_domain(series, *names)]
     figures = {
         "mechanisms": lambda: _by_mechanism(rows, names[0]),
         "policies": lambda: _by_policy(rows, names),
         "letter": lambda: _letter(rows, names[0]),
     }
-    source = f"{gps.source}; {checkins.source}."
+    source = f"{gps.source}; {checkins.source}." if checkins is not None else f"{gps.source}."
     return Result(
         "traces",
         TITLE,
@@ -165,21 +161,18 @@ def _by_mechanism(rows: list[Row], data: str) -> object:
     return draw(panels, same_y=True)
 
 
-def _by_policy(rows: list[Row], names: tuple[str, str]) -> object:
+def _by_policy(rows: list[Row], names: list[str]) -> object:
     panels = []
+    shown = [(names[0], OTHERS), (names[0], EVERYONE)]
+    shown += [(name, setting) for name in names[1:] for setting in (EVERYONE, OTHERS)]
     for metric in ("e_eu", "adversary"):
-        for data, setting in (
-            (names[0], OTHERS),
-            (names[0], EVERYONE),
-            (names[1], EVERYONE),
-            (names[1], OTHERS),
-        ):
+        for data, setting in shown:
             lines = {
                 policy: dict(data=data, setting=setting, policy=policy, mechanism="P-PIM")
                 for policy in SIDES
             }
             panels.append(_panel(f"{data}, {setting}", rows, metric, lines))
-    return draw(panels, columns=4)
+    return draw(panels, columns=len(shown))
 
 
 def _letter(rows: list[Row], data: str) -> object:

@@ -84,6 +84,16 @@ class Certificate:
     reason: str
     exposed: int = 0
 
+    def within(self, hops: float) -> float:
+        """Bound on ln Pr(z|s) / Pr(z|s') of locations ``hops`` edges apart: what each edge delivers
+        adds up along a path (the paper's theorem on k-hop neighbours). Of edges with weights, of
+        the sum of weights. Infinity across components, or where nothing is proved."""
+        if not hops >= 0:
+            raise InvalidParameter(f"hops must be at least 0, got {hops!r}: use G.distance(a, b)")
+        if hops == 0:
+            return 0.0
+        return hops * max(self.worst, 0.0) if self.ok and np.isfinite(hops) else np.inf
+
     def __str__(self) -> str:
         verdict = "holds" if self.ok else f"FAILS: {self.reason}"
         if self.reason == _NOT_PROVED:

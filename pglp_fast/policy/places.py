@@ -1,6 +1,7 @@
 """Policies about single places: those to hide, and those to disclose."""
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -55,20 +56,27 @@ def hide(
     return base.with_edges(pairs)
 
 
-def contact_tracing(base: PolicyGraph, disclosed: ArrayLike | Domain) -> PolicyGraph:
+@overload
+def contact_tracing(base: PolicyGraph, disclosed: ArrayLike | Domain) -> PolicyGraph: ...
+@overload
+def contact_tracing(base: PolicyGraph, disclosed: Mapping[str, Any]) -> dict[str, PolicyGraph]: ...
+def contact_tracing(base: PolicyGraph, disclosed: Any) -> PolicyGraph | dict[str, PolicyGraph]:
     """``base`` without the edges at the locations that must be disclosed: who is there is released
     as they are, and all others stay as protected from each other as they were.
 
     Parameters
     ----------
-    disclosed : the locations, by number, as a mask or as a Domain
+    disclosed : the locations, by number, as a mask or as a Domain; or, where flags change with
+        time, a mapping from names to such sets: then policies by these names, for
+        ``TraceReleaser`` or a plan, with a schedule that says when each holds
 
     Notes
     -----
     The paper's policy for contact tracing (G_c). A location all of whose neighbours are disclosed
-    has no edges left, and is disclosed too: ``describe`` counts those. To let flags change with
-    time, make one policy for each set of flags.
+    has no edges left, and is disclosed too: ``describe`` counts those.
     """
+    if isinstance(disclosed, Mapping):
+        return {str(name): contact_tracing(base, some) for name, some in disclosed.items()}
     locations = require_policy(base).locations
     if isinstance(disclosed, Domain):
         return base.constrain(~disclosed)

@@ -86,7 +86,7 @@ def test_claims_that_are_exact_hold(quick):
     rows = quick[0]["policies"].rows
     for metric, policy in (("e_r", "G_k25"), ("e_poi", "G_poi")):
         points = select(rows, metric=metric, policy=policy)
-        assert len(points) == 8
+        assert len(points) == 16  # two mechanisms, four epsilons, two kinds of people
         assert all(row.exact == 0 and row.mean == 0 for row in points)
         others = [row.exact for row in select(rows, metric=metric) if row.policy != policy]
         assert min(others) > 0  # not zero for want of anything to err in
@@ -208,7 +208,7 @@ def test_where_the_data_is(tmp_path, monkeypatch):
     monkeypatch.setenv(data.VARIABLE, os.fspath(here))
     assert data.find_folder(None) == here
     assert data.find_folder(tmp_path) == tmp_path
-    with pytest.raises(pf.InvalidParameter, match="no folder"):
+    with pytest.raises(pf.InvalidParameter, match="not there"):
         data.find_folder(tmp_path / "nowhere")
     monkeypatch.setenv(data.VARIABLE, "nowhere")
     with pytest.raises(pf.InvalidParameter, match=data.VARIABLE):
@@ -247,9 +247,9 @@ def test_gowalla_from_a_file(tmp_path, monkeypatch):
         lines += [f"{user}\t2010-01-0{n - i}T00:00:00Z\t34.0{3 + i}\t-118.3\t{i}" for i in range(n)]
     (tmp_path / "loc-gowalla_totalCheckins.txt").write_text("\n".join(lines) + "\n")
     with pytest.raises(pf.InvalidTable, match="no users but"):
-        data._los_angeles(tmp_path)
+        data.los_angeles(tmp_path)
     monkeypatch.setattr(data, "USERS", 1)
-    moved = data._los_angeles(tmp_path)
+    moved = data.los_angeles(tmp_path)
     at = moved.grid.locate(np.array([34.05, 34.04, 34.03]), np.full(3, -118.3))
     assert moved.truth.shape == (1, data.STEPS)
     assert moved.truth[0, :3].tolist() == at.tolist()  # the table has the latest first
@@ -588,7 +588,7 @@ def test_real_restaurants(folder):
 
 def test_real_checkins(folder):
     """Nothing of those tested is in what others teach, and every tested step is on the map."""
-    moved = data._los_angeles(folder)
+    moved = data.los_angeles(folder)
     assert moved.truth.shape == (data.USERS, data.STEPS)
     assert (moved.truth[:, 0] >= 0).all()
     assert "but only" in moved.source
@@ -596,3 +596,49 @@ def test_real_checkins(folder):
     assert (moved.everyone.prior[moved.truth[there]] > 0).all()
     assert moved.others.prior.sum() == pytest.approx(1.0)
     assert (moved.others.prior > 0).sum() < (moved.everyone.prior > 0).sum()
+
+
+# -- other data
+
+
+def own_table(path, users=8, steps=30):
+    """A table of walks in the made-up city, a fix every five minutes, with categories."""
+    city = synthetic_city(12, 12, seed=0)
+    walks = city.walks(users, steps, 0)
+    where = city.grid.latlon(walks.ravel())
+    lines = ["user,time,lat,lon,category"]
+    for k, (lat, lon) in enumerate(where):
+        u, t = divmod(k, steps)
+        kind = ("food", "home")[int(walks.ravel()[k]) % 2]
+        lines.append(f"{u},{1_700_000_100 + 300 * t},{lat:.6f},{lon:.6f},{kind}")
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_a_table_of_your_own(tmp_path):
+    """One data set is enough for traces: claims about two are left out."""
+    table = own_table(tmp_path / "mine.csv")
+    for name in ("policies", "authors"):
+        (result,) = ex.run(name, out=None, data=table, repetitions=2, progress=False)
+        assert "mine.csv" in result.data and result.claims
+        assert not any("Gowalla" in claim.text for claim in result.claims)
+    town = data.load_town(table)
+    assert 0 < (town.restaurants >= 0).sum() < town.grid.size
+    assert town.visits.sum() < town.everywhere.sum() == 8 * 30
+    empty = tmp_path / "short.csv"
+    empty.write_text("user,time,lat,lon\n1,1700000000,35.6,139.6\n")
+    with pytest.raises(pf.InvalidTable, match="no three persons with 10 steps"):
+        data.load_movements(empty)
+
+
+def test_geolife_without_gowalla(tmp_path, monkeypatch, quick):
+    """The second data set may be missing: what is said of the first stays."""
+    walks, _ = data.load_movements(None, quick=True)
+    monkeypatch.setattr(data, "_beijing", lambda folder, seed: walks)
+    found = data.load_movements(tmp_path)
+    assert found == (walks, None)
+    monkeypatch.setattr(traces, "load_movements", lambda *_, **__: found)
+    result = traces.run(Setup(folder=None, repetitions=2, quick=True))
+    assert {row.data for row in result.rows} == {"walks"}
+    both = quick[0]["traces"].claims
+    assert 0 < len(result.claims) < len(both)

@@ -144,3 +144,21 @@ def test_weights_add_along_a_path():
     m = pf.PPIM(G, epsilon=1.0)
     for s, _, far in groups_of(m):
         assert (log_ratios(m.matrix(s, log=True)[1]) <= far * (1 + 1e-9) + 1e-13).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.5, 2.0])
+def test_a_certificate_speaks_of_all_pairs(epsilon):
+    """``within`` bounds the exact ratio of every pair by its hops; no bound across components."""
+    g = pf.Grid(3, 4)
+    G = pf.PolicyGraph.from_edges(g, [(0, 1), (1, 2), (2, 3), (4, 5), (5, 9)])
+    m = pf.PPIM(G, epsilon=epsilon)
+    c = pf.certify(m)
+    for s in (0, 4):
+        outputs, P = m.matrix(s)
+        for i, a in enumerate(outputs):
+            for j, b in enumerate(outputs):
+                ratio = np.log(P[i] / P[j]).max()
+                assert ratio <= c.within(G.distance(a, b)) * (1 + 1e-9) + 1e-12
+    assert c.within(0) == 0 and c.within(np.inf) == np.inf and c.within(3) <= 3 * epsilon
+    with pytest.raises(pf.InvalidParameter, match="hops must be at least 0"):
+        c.within(-1)

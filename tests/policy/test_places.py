@@ -95,3 +95,21 @@ def test_bad_input_is_named(call, words):
         call(MAPS["square cells"])
     with pytest.raises(pf.InvalidParameter, match="k must be an integer"):
         pf.hide(MAPS["square cells"], [1], 0)
+
+
+def test_flags_may_change_with_time():
+    """Who is in a flagged cell while the flag holds is disclosed, and before and after is not: the
+    domain of the others has no edge to that cell at those steps."""
+    g = pf.Grid(3, 3)
+    base = pf.complete(g)
+    made = pf.contact_tracing(base, {"monday": [4], "tuesday": [0, 8]})
+    assert made["monday"] == pf.contact_tracing(base, [4])
+    T = pf.TraceReleaser(
+        {"default": base, **made}, pf.MobilityModel(g, np.full((9, 9), 1 / 9)), epsilon=0.1, rng=1
+    )
+    traces = np.full((200, 3), 4)
+    when = np.tile(["default", "monday", "tuesday"], (200, 1))
+    R = T.run(traces, policy=when)
+    assert (R.released[:, 1] == 4).all()
+    for t in (0, 2):
+        assert (R.released[:, t] != 4).mean() > 0.5

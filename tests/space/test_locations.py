@@ -229,6 +229,20 @@ def test_points_are_located_by_latitude_and_longitude():
         pf.Points([(0, 0)]).locate(35.6, 139.6)
 
 
+def test_centres_of_a_tessellation():
+    """Hexagon centres as H3 gives them, in degrees: a release stays on them, and neighbours are
+    those within a side and a bit."""
+    row, col = np.divmod(np.arange(30), 6)
+    lat, lon = 35.6 + 0.0026 * row, 139.6 + 0.0037 * (col + row % 2 / 2)
+    p = pf.Points.from_latlon(lat, lon)
+    near = np.hypot(*(np.asarray(p.xy)[:, None] - np.asarray(p.xy)).transpose(2, 0, 1)) < 0.36
+    G = pf.PolicyGraph.from_edges(p, np.argwhere(np.triu(near, 1)))
+    assert len(G.neighbours(8)) == 6 and pf.certify(pf.PPIM(G, epsilon=1.0)).ok
+    cells = p.locate(lat + 0.0005, lon)
+    out = pf.PPIM(G, epsilon=1.0).release(cells, rng=1)
+    assert cells.tolist() == list(range(30)) and set(out) <= set(range(30))
+
+
 def test_twins_are_named():
     points = [[0, 0], [1, 1], [2, 2], [1.0004, 0.9996]]
     with pytest.raises(
