@@ -25,7 +25,8 @@ from .source import Source
 from .text import Layout
 from .tracks import Tracks
 
-_HEADER_LINES = 6
+HEADER_LINES = 6
+CUT_OFF = "the file ends within its six lines of header"
 _PLT = Layout.of_roles(("lat", "lon", "zero", "altitude", "days", "time", "clock"), quoted=False)
 _WITH_HEIGHT = replace(_PLT, at={**_PLT.at, "altitude": 3})
 _AT_ONCE = 1 << 20  # bytes
@@ -112,7 +113,7 @@ def _batches(files: dict[Path, str], reading: Reading, bar: Progress | None) -> 
     for k, (file, user) in enumerate(files.items()):
         with Source(file) as source:
             source.name = f"{user}/Trajectory/{file.name}"
-            cut = not source.skip(_HEADER_LINES)
+            cut = not source.skip(HEADER_LINES)
             for block in () if cut else source.blocks():
                 bodies.add(k, source.name, *block)
                 if bodies.full:
@@ -174,8 +175,7 @@ class Bodies:
 
 def _cut_off(source: Source, reading: Reading) -> Batch:
     """A file that ends within its header counts as one row, malformed."""
-    reason = "the file ends within its six lines of header"
-    cut = Malformed(source.name, "line", source.line, reason)
+    cut = Malformed(source.name, "line", source.line, CUT_OFF)
     named = settle(reading, np.ones(1, np.bool_), lambda row: cut)
     nothing, nowhere = np.empty(0, np.int64), np.empty(0)
     codes = {role: np.empty(0, np.int32) for role in ("user", "trajectory")}

@@ -10,7 +10,7 @@ from pglp_fast._util.packages import Later
 from pglp_fast._util.times import NO_TIME
 
 from .batch import RawBatch, Reading
-from .geolife import Bodies, files_of
+from .geolife import CUT_OFF, HEADER_LINES, Bodies, files_of
 from .geolife_modes import read_modes
 from .parse import parse
 from .source import Source
@@ -19,7 +19,6 @@ from .values import read_numbers
 pa = Later("pyarrow")
 COLUMNS = ("user", "trajectory", "time", "lat", "lon", "altitude", "mode")
 _ROLES = {"user": 0, "trajectory": 1, "time": 2, "lat": 3, "lon": 4, "category": 6}
-_CUT_OFF = "the file ends within its six lines of header"
 
 
 class GeolifeTable:
@@ -52,7 +51,7 @@ class GeolifeTable:
         for k, file in enumerate(self._files):
             with Source(file, self._advance) as source:
                 source.name = f"{self.name}/Trajectory/{file.name}"
-                if not source.skip(6):
+                if not source.skip(HEADER_LINES):
                     yield from self._read(bodies)
                     bodies = Bodies()
                     yield self._cut_off(source)
@@ -104,7 +103,7 @@ class GeolifeTable:
         """A file that ends within its header counts as one row, malformed."""
         name, line = source.name, source.line
         columns = [pa.array([None], field.type) for field in self.schema]
-        return self._batch(columns, np.array([line]), {0: _CUT_OFF}, lambda n: (name, line))
+        return self._batch(columns, np.array([line]), {0: CUT_OFF}, lambda n: (name, line))
 
     def close(self) -> None:
         """Nothing is held open."""
