@@ -60,7 +60,7 @@ def noises(city: City) -> plt.Figure:
 
 def moving(city: City) -> tuple[plt.Figure, plt.Figure]:
     traces = walks(city, 400, 25)
-    model = pf.MobilityModel.fit(city.grid, traces[1:], unseen="neighbours8")
+    model = pf.MobilityModel.fit(city.grid, traces[1:], smoothing="neighbours8")
     stream = pf.TraceReleaser(pf.blocks(city.grid, 3), model, epsilon=1.0, rng=SEED).start(1)
     released, surrogate, domains, repaired = [], [], {}, {}
     for t, cell in enumerate(traces[0]):

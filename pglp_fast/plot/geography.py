@@ -9,6 +9,7 @@ import pglp_fast as pf
 from pglp_fast.space.locations import Locations
 
 _TICKS = 4  # intervals of an axis, about
+_LETTER = 0.115  # inches of a letter of a tick's name
 _BAR = 0.3  # of the width that a scale bar takes at most
 
 
@@ -39,10 +40,10 @@ def latlon_axes(ax: Any, locations: Locations, *, bar: bool = True) -> Any:
         (ax.yaxis, ax.get_ylim(), lat0, lat1 - lat0, "NS", "latitude"),
     ):
         ends = [at_0 + a_km * v for v in limits]
-        degrees = MaxNLocator(_TICKS, steps=[1, 2, 2.5, 5, 10]).tick_values(*ends)
-        inside = [d for d in degrees if min(ends) <= d <= max(ends)]
-        step = float(degrees[1] - degrees[0]) if len(degrees) > 1 else 1.0
-        digits = max(0, -math.floor(math.log10(step) + 1e-9)) + (f"{step:e}"[2] == "5")
+        inside, digits = _ticks(MaxNLocator(_TICKS, steps=[1, 2, 2.5, 5, 10]), ends)
+        # fewer along x where their names would run into each other
+        while axis is ax.xaxis and len(inside) > max(1.0, _room(ax) / _width(ends[0], digits)):
+            inside = inside[::2]
         axis.set_major_locator(FixedLocator([(d - at_0) / a_km for d in inside]))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(
@@ -56,6 +57,28 @@ def latlon_axes(ax: Any, locations: Locations, *, bar: bool = True) -> Any:
     if bar:
         _draw_bar(ax)
     return ax
+
+
+def _ticks(locator: Any, ends: list[float]) -> tuple[list[float], int]:
+    """Round degrees between two ends, and how many digits tell them apart."""
+    degrees = locator.tick_values(*ends)
+    step = float(degrees[1] - degrees[0]) if len(degrees) > 1 else 1.0
+    digits = max(0, -math.floor(math.log10(step) + 1e-9)) + (f"{step:e}"[2] == "5")
+    return [float(d) for d in degrees if min(ends) <= d <= max(ends)], digits
+
+
+def _width(value: float, digits: int) -> float:
+    """Inches that the name of a tick takes, and the space after it."""
+    return _LETTER * (len(_degrees(value, "EW", digits)) + 1)
+
+
+def _room(ax: Any) -> float:
+    """Inches that the axis of x has, drawn with equal aspect."""
+    box, figure = ax.get_position(original=True), ax.figure.get_size_inches()
+    (west, east), (south, north) = ax.get_xlim(), ax.get_ylim()
+    high = float(box.height * figure[1])
+    shape = float(abs(east - west)) / max(float(abs(north - south)), 1e-9)
+    return min(float(box.width * figure[0]), high * shape)
 
 
 def _degrees(value: float, marks: str, digits: int) -> str:

@@ -116,7 +116,7 @@ def _outlines(
     mechanism: pf.Mechanism, s: int, K: NDArray[np.float64], here: NDArray[np.float64]
 ) -> list[tuple[NDArray[np.float64], dict[str, Any]]]:
     """The noise polygon K around s, and the sensitivity hull if that is another one."""
-    out = [(K + here, dict(lw=1.8, color=COLOURS[1], label="noise body K"))]
+    out = [(K + here, dict(lw=1.8, color=COLOURS[1], label="noise polygon K"))]
     hull = _hull_km(mechanism, s)
     if not np.array_equal(hull, K):
         out.append((hull + here, dict(lw=1.3, color=COLOURS[2], ls="-.", label="sensitivity hull")))
@@ -254,7 +254,7 @@ def releases(
     K = _polygon_km(mechanism, s)
     if K is not None:
         same = np.array_equal(K, _hull_km(mechanism, s))
-        name = "sensitivity hull K" if same else "noise body K"
+        name = "sensitivity hull K" if same else "noise polygon K"
         axes.plot(*(np.vstack([K, K[:1]]) + here).T, color=colour, lw=1.2, ls="--", label=name)
     axes.plot(
         *here, marker="*", ms=13, color="white", mec="black", ls="none", label="true location"

@@ -378,7 +378,7 @@ def test_policy_refuses_what_it_cannot_draw():
 def test_noise_body_is_the_sensitivity_hull_in_km_around_s(locations, s):
     """K in lattice units, about the map's origin, or of another component would fail."""
     G = policy_on(locations)
-    drawn = line(plot.noise(pf.PPIM(G, epsilon=1.0), s), "noise body K")
+    drawn = line(plot.noise(pf.PPIM(G, epsilon=1.0), s), "noise polygon K")
     member = np.flatnonzero(G.components == G.components[s])
     diffs = (locations.lattice[member][:, None] - locations.lattice[member][None]).reshape(-1, 2)
     corners = np.array(hull(diffs.tolist())) * np.array(locations.scale) + xy_of(locations, s)
@@ -409,7 +409,7 @@ def test_laplace_noise_shows_its_diamond_and_the_hull(ax):
     m = pf.PLM(pf.blocks(FLAT, 3), epsilon=1.0)
     plot.noise(m, 0, ax=ax)
     S = 2 * 0.5 + 2 * 0.2  # the longest edge of a 3 x 3 block, |dx| + |dy|
-    assert {tuple(np.round(v, 9)) for v in line(ax, "noise body K")} == {
+    assert {tuple(np.round(v, 9)) for v in line(ax, "noise polygon K")} == {
         (S, 0),
         (-S, 0),
         (0, S),
@@ -464,7 +464,7 @@ def test_noise_where_there_is_none_and_where_there_is_too_much():
     big = pf.Grid(80, 80)
     many = plot.noise(pf.PPIM(pf.blocks(big, 3), epsilon=1.0, calibration="graph"), 1000)
     assert not many.images
-    assert {"noise body K", "50 % of the noise", "true location 1000"} == set(labels(many))
+    assert {"noise polygon K", "50 % of the noise", "true location 1000"} == set(labels(many))
     assert isinstance(
         plot.noise(pf.PPIM(pf.blocks(SQUARE, 3), epsilon=1.0), 0, log=True).images[0].norm, LogNorm
     )
@@ -487,7 +487,7 @@ def test_releases_count_and_need_no_body(ax):
     assert ((dots.get_sizes() - 4) / 400 * 50).sum() == pytest.approx(50)
     assert ax.get_legend_handles_labels()[1] == ["released", "true location"]
     own = plot.releases(pf.PLM(pf.blocks(SQUARE, 3), epsilon=1.0), 7, 20)
-    assert labels(own) == ["released", "noise body K", "true location"]
+    assert labels(own) == ["released", "noise polygon K", "true location"]
 
 
 # -- posterior
@@ -962,5 +962,5 @@ def test_numbers_stand_out_from_the_outline_of_k():
     ax = plot.noise(m, 12)
     numbers = [t for t in ax.texts if t.get_text().startswith(".")]
     assert numbers and all(t.get_path_effects() for t in numbers)
-    outline = next(one for one in ax.lines if one.get_label() == "noise body K")
+    outline = next(one for one in ax.lines if one.get_label() == "noise polygon K")
     assert all(t.get_zorder() > outline.get_zorder() for t in numbers)
