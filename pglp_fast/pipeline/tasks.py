@@ -273,8 +273,7 @@ def _laid_out(context: Context, folder: Path, fixes: _Fixes) -> Steps:
 
 
 def _epsilons(plan: Plan, fixes: _Fixes) -> NDArray[np.float64]:
-    own = fixes.choice
-    return np.full(len(fixes.person), plan.epsilon) if own is None else own.epsilon
+    return fixes.choice.epsilon if fixes.choice else np.full(len(fixes.person), plan.epsilon)
 
 
 def count_over(
