@@ -123,7 +123,8 @@ def _size(against: Sequence[Difference], comparisons: int, unit: str) -> str:
         return ""
     worst = max(d.value for d in against)
     if unit == "km":
-        much = f"{worst:.2f} km" if worst >= 1 else f"{1000 * worst:.2g} m"
+        metres = f"{1000 * worst:.0f} m" if worst >= 0.01 else f"{1000 * worst:.2g} m"
+        much = f"{worst:.2f} km" if worst >= 1 else metres
     elif unit == "ln":  # of a ratio
         much = f"a factor {np.exp(worst):.2f}"
     else:

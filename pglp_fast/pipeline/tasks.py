@@ -300,8 +300,7 @@ def _laid_out(context: Context, folder: Path, fixes: _Fixes) -> Steps:
 
 
 def _epsilons(plan: Plan, fixes: _Fixes) -> NDArray[np.float64]:
-    own = fixes.choice
-    return np.full(len(fixes.person), plan.epsilon) if own is None else own.epsilon
+    return fixes.choice.epsilon if fixes.choice else np.full(len(fixes.person), plan.epsilon)
 
 
 def count_over(folder: Path, digest: str, part: int) -> tuple[int, int, int, Spent]:
