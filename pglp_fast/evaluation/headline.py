@@ -2,8 +2,10 @@
 kept, not what that policy is worth."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pglp_fast._util import validate as check
 from pglp_fast.policy.graph import PolicyGraph, require_policy
@@ -38,8 +40,10 @@ def headline(graph: PolicyGraph, epsilon: float, *, calibration: str = "componen
     alone = int(np.count_nonzero(graph.degrees() == 0))
     if alone == size:
         return "Whoever sees a release knows the exact place: the policy hides nothing."
-    factor = f"a factor of e^{epsilon:g}"
-    factor += f" = {math.exp(epsilon):.3g}" if epsilon < _LARGEST else ""
+    most = epsilon * _largest_weight(graph)
+    factor = f"a factor of e^{most:g}"
+    factor += f" = {math.exp(most):.3g}" if most < _LARGEST else ""
+    factor += " (or less, by the weight of their edge)" if graph.weights is not None else ""
     hidden = (
         f"two places that the policy joins cannot be told apart beyond {factor} in how likely "
         "they are"
@@ -57,11 +61,40 @@ def headline(graph: PolicyGraph, epsilon: float, *, calibration: str = "componen
             "Whoever sees a release may learn in which group of places somebody is "
             f"({_group(graph)}), of which nothing is promised; within it, {hidden}."
         )
-    if alone:
+    if alone and calibration == "component":
         text += (
             f" {alone:,} of {size:,} places have no edge: whoever is there is given away exactly."
         )
+    elif alone:
+        text += f" {alone:,} of {size:,} places have no edge: of those nothing is promised."
     return text
+
+
+def headlines(
+    names: Sequence[str],
+    graphs: Sequence[PolicyGraph],
+    policy: NDArray[np.int64],
+    epsilon: NDArray[np.float64],
+    *,
+    calibration: str,
+) -> str:
+    """The same for releases under several policies, of each of which number and epsilon are given:
+    a sentence for each policy that was used, at the largest epsilon that it was used with."""
+    used = np.unique(policy).tolist()
+    told = [
+        headline(graphs[k], float(epsilon[policy == k].max()), calibration=calibration)
+        for k in used
+    ]
+    if len(used) == 1:
+        return told[0]
+    return " ".join(f"Under policy {names[k]}: {text}" for k, text in zip(used, told))
+
+
+def _largest_weight(graph: PolicyGraph) -> float:
+    if graph.weights is None:
+        return 1.0
+    weights = graph.edge_weights()
+    return float((weights[:, 0] / weights[:, 1]).max(initial=1.0))
 
 
 def _group(graph: PolicyGraph) -> str:

@@ -105,6 +105,9 @@ def _plain(column: Any) -> Any:
     if isinstance(column, pa.ExtensionArray):
         column = column.storage
     if pa.types.is_dictionary(column.type):
+        values = column.dictionary
+        if pa.types.is_string_view(values.type):  # which Arrow does not decode
+            column = pa.DictionaryArray.from_arrays(column.indices, values.cast(pa.large_string()))
         column = column.dictionary_decode()
     return column.cast(pa.large_string()) if pa.types.is_string_view(column.type) else column
 

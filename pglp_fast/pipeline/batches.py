@@ -1,5 +1,6 @@
 """Record batches in, record batches out, for as long as they come: per-person state by id."""
 
+import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from pglp_fast._util.arrays import starts_of
 from pglp_fast._util.packages import Later
 from pglp_fast._util.storage import alone_with
 from pglp_fast.adversary.priors import make_priors
-from pglp_fast.errors import InvalidParameter, InvalidTable
+from pglp_fast.errors import InvalidParameter, InvalidState, InvalidTable
 from pglp_fast.io.arrow import frame_batches
 from pglp_fast.io.batch import to_tracks
 from pglp_fast.io.columns import match
@@ -102,8 +103,14 @@ class ReleasedBatches(Iterator[Any]):
         self._moving = None if plan.model is None else _Moving(plan, seed, self.outcome, resident)
         self._release: Release = self._moving or BookedRows(plan, seed, self.outcome)
         self._made = self._batches(iter(batches))
+        self._process = os.getpid()
 
     def __next__(self) -> Any:
+        if os.getpid() != self._process:
+            raise InvalidState(
+                "this release was begun in another process and forked: both would draw with the "
+                "same noise. Call release_batches in each process"
+            )
         return next(self._made)
 
     def _batches(self, batches: Iterator[Any]) -> Iterator[Any]:

@@ -41,7 +41,8 @@ def release_table(frame: Any, plan: Plan) -> Any:
     Parameters
     ----------
     frame : DataFrame of pandas or polars, GeoDataFrame, Arrow table or record batch
-        One row a fix. Named levels of a pandas index count as columns.
+        One row a fix. Named levels of a pandas index count as columns; any other index, but for
+        plain numbers from 0 on, is left out unless the plan keeps everything.
     plan : Plan
 
     Returns
@@ -106,6 +107,10 @@ def _pandas(frame: Any, layout: Layout, added: Added) -> Any:
     old, bad = frame.iloc[:, layout.kept], added.status == MALFORMED
     if bad.any() and not layout.all:
         old = old.mask(np.repeat(bad[:, None], old.shape[1], axis=1))
+        for name in old.select_dtypes("category"):  # which would still list what was there
+            old[name] = old[name].cat.remove_unused_categories()
+    if not layout.all and not isinstance(old.index, need("pandas").RangeIndex):
+        old = old.reset_index(drop=True)  # it may hold a place
     new = pa.table(dict(zip(layout.names, layout.added(added), strict=True)))
     released = new.to_pandas().set_index(old.index)
     whole = need("pandas").concat([old, released], axis=1)

@@ -251,6 +251,13 @@ def _locked(folder: Path, out: Path) -> int | None:
                 f"another process is releasing {out} right now: wait for it, or choose another "
                 "output"
             ) from None
-        if folder.exists() and os.path.samestat(os.fstat(handle), os.stat(folder)):
+        there = os.fstat(handle)
+        if there.st_uid != os.geteuid() or stat.S_IMODE(there.st_mode) & 0o077:
+            os.close(handle)
+            raise InvalidParameter(
+                f"{folder}, where the job would keep its key, is open to others: remove it, or "
+                "name another output"
+            )
+        if folder.exists() and os.path.samestat(there, os.stat(folder)):
             return handle
         os.close(handle)

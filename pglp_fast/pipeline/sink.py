@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pglp_fast._util.packages import Later
 from pglp_fast._util.storage import SECRET, replacing
 from pglp_fast.errors import InvalidParameter
+from pglp_fast.io.columns import place_columns
 
 from .plan import Plan
 from .points_out import geo_metadata, wkb_points
@@ -40,7 +41,7 @@ class Layout:
     Attributes
     ----------
     kept, left : numbers of the columns that stay, and names of the others
-    truth : whether the true places stay
+    truth : whether true places stay, or a part of them: half of a place is a place too
     names : of the new columns
     points : whether places go out as points too, because they came in so
     """
@@ -62,11 +63,11 @@ class Layout:
         self.all = plan.keep == "all"
         self.kept = sorted(wanted)
         self.left = [name for k, name in enumerate(columns) if k not in wanted]
-        place = [at[role] for role in ("lat", "lon", "geometry") if role in at]
-        self.truth = wanted.issuperset(place)
+        place = {at[role] for role in ("lat", "lon", "geometry") if role in at}
+        self.truth = not wanted.isdisjoint(place | set(place_columns(columns)))
         # exposed follows from what the adversary knows; surrogate from where somebody truly was: it
         # is written only beside the true places
-        flags = () if plan.model is None else ("surrogate", "exposed")[not self.truth :]
+        flags = () if plan.model is None else ("surrogate", "exposed")[not wanted >= place :]
         self._bits = [{"surrogate": SURROGATE, "exposed": EXPOSED}[flag] for flag in flags]
         self._policies = plan.policy_names if plan.policies else ()
         chosen = ["policy"] * bool(plan.policies) + ["epsilon"] * plan.many_epsilons
@@ -131,7 +132,7 @@ class Layout:
         if self.all or not bad.any():
             return columns
         mask = pa.array(bad)
-        return [pc.if_else(mask, pa.scalar(None, c.type), c) for c in columns]
+        return [_blanked(c, mask) for c in columns]
 
     def tails(self, added: Added, delimiter: str) -> Any:
         """The new columns as text, all in one: a dictionary of few, for many rows."""
@@ -169,6 +170,13 @@ class Layout:
         told = cell >= 0 and status == STEP
         flagged = [str(bool(flags & bit)).lower() if told else "" for bit in self._bits]
         return delimiter.join([*self._places[cell], STATUSES[status], *flagged])
+
+
+def _blanked(column: Any, mask: Any) -> Any:
+    """A column without the values of some rows."""
+    if pa.types.is_string_view(column.type):  # of which Arrow cannot choose
+        return _blanked(column.cast(pa.large_string()), mask).cast(column.type)
+    return pc.if_else(mask, pa.scalar(None, column.type), column)
 
 
 def _quoted(text: str, delimiter: str) -> str:

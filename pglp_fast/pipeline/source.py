@@ -156,6 +156,8 @@ def files_at(source: Any) -> tuple[list[Path], bool]:
     """(files of a path, a folder, a pattern or a list of paths; whether they are many)."""
     if isinstance(source, Sequence) and not isinstance(source, str):
         paths, many = [Path(p) for p in source], True
+        if not paths:
+            raise InvalidTable("the list of files is empty: there is nothing to release")
     elif not isinstance(source, str | os.PathLike):
         raise InvalidParameter(
             f"a source is a path, a folder, a pattern or a list of paths, not "

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pglp_fast as pf
-from pglp_fast.evaluation.headline import headline
+from pglp_fast.evaluation.headline import headlines
 
 from . import figures as gather, inputs, page, picture, sections, trails, words
 from .balance import balance_section
@@ -95,8 +95,8 @@ def report_traces(
     persons = f["users"]
     notes = _notes(n, len(rows), persons, found.notes, private)
     data = embedded(f, _WORDS, releaser.graph, found.users, None)
-    lead = _lead(releaser, n, persons, T)
-    told = headline(releaser.graph, releaser.epsilon, calibration=releaser.calibration)
+    lead = _lead(releaser, evidence, n, persons, T)
+    told = _told(releaser, evidence)
     lead = f'{told} {_learnt(f["attack"])}</p><p class="note">{lead}'
     return page.assemble(title or "Released traces", lead, banners, main, notes, data), private
 
@@ -205,12 +205,32 @@ def _learnt(a: Figures) -> str:
     )
 
 
-def _lead(releaser: pf.TraceReleaser, n: int, persons: int, T: int) -> str:
+def _told(releaser: pf.TraceReleaser, evidence: pf.Evidence) -> str:
+    """What releases give away and what they hide, under the policies and epsilons they had."""
+    made = evidence.released >= 0
+    policy = np.full(len(made), releaser.policies.default)
+    epsilon = np.full(len(made), releaser.epsilon)
+    policy = policy if evidence.policy is None else evidence.policy
+    epsilon = epsilon if evidence.epsilon is None else evidence.epsilon
+    return headlines(
+        releaser.policies.names, releaser.policies.graphs, policy[made], epsilon[made],
+        calibration=releaser.calibration,
+    )  # fmt: skip
+
+
+def _at(epsilon: NDArray[np.float64] | None, own: float) -> str:
+    """The epsilons of releases."""
+    least, most = (own, own) if epsilon is None else (np.nanmin(epsilon), np.nanmax(epsilon))
+    return f"{least:g}" if least == most else f"{least:g} to {most:g}"
+
+
+def _lead(releaser: pf.TraceReleaser, evidence: pf.Evidence, n: int, persons: int, T: int) -> str:
     by = words.mechanism(releaser.per_component, releaser.remap is not None)
     traces = "" if persons == n else f" in {n:,} traces"
     return (
         f"{persons:,} {'user' if persons == 1 else 'users'}{traces}, {T:,} "
-        f"{'step' if T == 1 else 'steps'}, {by} at &epsilon; = {releaser.epsilon:g} for each step, "
+        f"{'step' if T == 1 else 'steps'}, {by} at &epsilon; = "
+        f"{_at(evidence.epsilon, releaser.epsilon)} for each step, "
         "under a policy graph and against an adversary who knows how people move."
     )
 

@@ -227,7 +227,8 @@ class LedgerFile:
     """
 
     def __init__(self, path: str | os.PathLike[str], policies: PolicySet):
-        self.path, self.policies = Path(path), policies
+        # by one name, whatever links lead to it: a budget is kept in the file itself
+        self.path, self.policies = Path(os.path.realpath(path)), policies
 
     def read(self) -> Ledger:
         """What it holds now; nobody spent anything where there is no file yet."""

@@ -362,7 +362,7 @@ class TraceReleaser:
         past = past_of(ledger, self.policies)
         if past.known is not None:
             raise InvalidParameter("a saved stream knows its past: ledger= is for a ledger file")
-        name = os.fspath(path)
+        name, path = os.fspath(path), os.path.realpath(path)  # links lead to the same noise
         with locked(path):  # two processes must not both go on from it
             arrays, facts = read_arrays(path, KIND)
             if facts.get("fingerprint") != self.fingerprint():

@@ -47,10 +47,16 @@ class Stream:
         # replaced as a whole, in one assignment: an interrupt leaves the old state or the new one
         self._state = state
         self._past = Past(state.past, file)
-        # one step at a time: two would share their draws and their budget. (It also keeps a stream
-        # from being copied or pickled.)
+        # one step at a time: two would share their draws and their budget
         self._lock = RLock()
         self._process = os.getpid()
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        """A copy would have the same key and the same t, and a budget of its own."""
+        raise InvalidState(
+            "a stream cannot be copied or pickled: both would release with the same noise. Save "
+            "it, and resume it once"
+        )
 
     @property
     def ids(self) -> NDArray[np.int64]:
@@ -226,7 +232,8 @@ class Stream:
 
         The file contains the key of the noise: it is readable by its owner only. A stream that goes
         on after it was saved and is then lost must be fed the very same inputs again when the file
-        is resumed: its noise is the same."""
+        is resumed: its noise is the same. Two files of one stream hold the same noise too: resume
+        one of them."""
         booked = self._past.file is not None
         write_arrays(path, KIND, *pack(self._state, self._engine.fingerprint(), booked))
 

@@ -1,10 +1,11 @@
 """What a release gives away, in one sentence: true of the policy."""
 
+import numpy as np
 import pytest
 
 import pglp_fast as pf
 from pglp_fast.evaluation.expected import expected_error
-from pglp_fast.evaluation.headline import headline
+from pglp_fast.evaluation.headline import headline, headlines
 
 GRID = pf.Grid(12, 12, cell_km=(0.5, 0.25))
 
@@ -64,3 +65,17 @@ def test_expected_error_is_exact_where_it_can_be_and_drawn_elsewhere():
     more = [large.release(list(cells), rng=k) for k in range(40)]
     oracle = sum(wide.distance(list(cells), z).mean() for z in more) / 40
     assert drawn == pytest.approx(oracle, rel=0.03)  # about four standard errors
+
+
+def test_a_headline_promises_no_more_than_holds():
+    """The largest weight counts; with the graph calibration, who has no edge is not given away."""
+    g = pf.Grid(2, 5)
+    G = pf.PolicyGraph.from_edges(g, [(0, 1), (1, 2)], weights=[3, 1])
+    assert "e^3 = 20.1 (or less, by the weight of their edge)" in headline(G, 1.0)
+    text = headline(pf.PolicyGraph.from_edges(g, [(0, 1)]), 1.0, calibration="graph")
+    assert "given away exactly" not in text and "of those nothing is promised" in text
+    told = headlines(
+        ["a", "b"], [pf.complete(g), pf.blocks(g, 2)], np.array([1, 1]), np.array([0.5, 5.0]),
+        calibration="component",
+    )  # fmt: skip
+    assert told == headline(pf.blocks(g, 2), 5.0)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pglp_fast as pf
+from faults import ended, forked
 from pglp_fast.pipeline.person_store import PersonStore
 from table_cases import frame, model, plan
 
@@ -123,3 +124,20 @@ def test_two_persons_with_one_number():
     with pytest.raises(pf.InvalidState, match="the same number by chance"):
         store.take(np.array([5]), np.array([51]))
     store.close()
+
+
+@pytest.mark.parametrize("moves", [False, True])
+def test_a_forked_release_is_refused(moves):
+    """Both processes would draw with one key, for other rows."""
+    batches = pa.Table.from_pandas(frame(40).sort_values("time")).to_batches(max_chunksize=20)
+    release = pf.release_batches(batches, plan(mobility=model() if moves else None, seed=None))
+    next(release)
+
+    def goes_on():
+        try:
+            next(release)
+        except pf.InvalidState:
+            return 7
+
+    assert ended(forked(goes_on)) == 7
+    next(release)

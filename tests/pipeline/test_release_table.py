@@ -159,3 +159,49 @@ def test_bad_sources_and_sinks(tmp_path):
         pf.release_files(tmp_path, tmp_path, plan())
     with pytest.raises(pf.InvalidParameter, match="names is for text files"):
         pf.release_table(frame(), plan(names=["user"]))
+
+
+def test_half_of_a_place_is_a_place(tmp_path):
+    """Would catch an output that keeps a latitude, or a second point, and is said to hold none."""
+    given = frame(20, inside=1.0).assign(geometry="POINT (139.6 35.7)")
+    given.to_csv(tmp_path / "t.csv", index=False)
+    for keep, truth in ((["user"], False), (["lat"], True), (["geometry"], True)):
+        out = pf.release_files(tmp_path / "t.csv", tmp_path / "o.csv", plan(keep=keep), force=True)
+        assert out.truth == truth, keep
+
+
+def test_what_was_blanked_is_gone():
+    """Categories, and an index, may hold the text of a row of which nothing shall stay."""
+    given = frame(4, inside=1.0)
+    when = given["time"].astype(str).tolist()
+    when[1] = "35.0111,139.0222"
+    given["time"] = pd.Categorical(when)
+    given.index = ["home", "clinic", "work", "home of a"]
+    out = pf.release_table(given, plan(on_error="skip"))
+    assert out["released_status"][1] == "malformed"
+    assert when[1] not in out["time"].cat.categories
+    assert out.index.tolist() == [0, 1, 2, 3]
+    assert pf.release_table(given, plan(on_error="skip", keep="all")).index[1] == "clinic"
+
+
+def test_polars_with_categories_and_rows_that_cannot_be_read():
+    pl = pytest.importorskip("polars")
+    given = frame(6, inside=1.0)
+    when = given["time"].astype(str).tolist()
+    when[2] = "never"
+    table = pl.DataFrame({"user": given["user"].tolist(), "time": when, "note": list("abcdef")}
+                         | {name: given[name].tolist() for name in ("lat", "lon")})  # fmt: skip
+    table = table.with_columns(pl.col("user").cast(pl.Categorical))
+    out = pf.release_table(table, plan(on_error="skip", keep=["note", "time"]))
+    assert out["note"].to_list() == ["a", "b", None, "d", "e", "f"]
+
+
+def test_a_work_folder_of_others_is_refused(tmp_path):
+    frame(4).to_csv(tmp_path / "t.csv", index=False)
+    (tmp_path / "o.csv.work").mkdir()
+    (tmp_path / "o.csv.work").chmod(0o777)
+    with pytest.raises(pf.InvalidParameter, match="is open to others"):
+        pf.release_files(tmp_path / "t.csv", tmp_path / "o.csv", plan())
+    with pytest.raises(pf.InvalidTable, match="the list of files is empty"):
+        pf.release_files([], tmp_path / "o", plan())
+    assert not (tmp_path / "o").exists()

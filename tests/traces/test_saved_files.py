@@ -1,6 +1,8 @@
 """Saved files: whole or refused, for their owner only, and only for what they were saved under."""
 
+import copy
 import os
+import pickle
 import stat
 
 import numpy as np
@@ -360,3 +362,36 @@ def test_streams_without_their_arrays_are_refused(saved):
         files.write_arrays(saved, "stream", {k: v for k, v in arrays.items() if k != name}, facts)
         with pytest.raises(pf.InvalidState, match="contradicts itself"):
             releaser().resume(saved)
+
+
+def small_releaser(**more):
+    g = pf.Grid(3, 4)
+    M = pf.MobilityModel(g, np.full((12, 12), 1 / 12))
+    return pf.TraceReleaser(pf.blocks(g, 2), M, epsilon=1.0, **more)
+
+
+def test_a_stream_is_not_copied():
+    """A copy would have the same noise, and a budget of its own."""
+    S = small_releaser().start(users=2)
+    for way in (copy.copy, copy.deepcopy, pickle.dumps):
+        with pytest.raises(InvalidState, match="cannot be copied or pickled"):
+            way(S)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links of POSIX")
+def test_links_lead_to_the_same_budget_and_the_same_noise(tmp_path):
+    """By whatever name a file is called: a budget is kept in it, and it is resumed once."""
+    T, real, link = small_releaser(budget=4), tmp_path / "real", tmp_path / "link"
+    link.symlink_to(real)
+    x = [[0, 1]]
+    T.run(x, ledger=real), T.run(x, ledger=link)
+    assert link.is_symlink()
+    for name in (real, link):
+        with pytest.raises(pf.BudgetExceeded):
+            T.run(x, ledger=name)
+    saved, other = tmp_path / "saved", tmp_path / "other"
+    other.symlink_to(saved)
+    T.start(users=2).save(saved)
+    T.resume(other)
+    with pytest.raises(InvalidState, match="was resumed before"):
+        T.resume(saved)
