@@ -15,6 +15,7 @@ import resource
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from pathlib import Path
 
@@ -30,7 +31,7 @@ SERIES = {
     "batch_rows": [1 << 15, 1 << 17, 1 << 19],
     "workers": ["this process", "2 processes", "2 Dask workers"],
 }
-PEOPLE, DAY_STEPS, CORES = 10_000_000, 288, 16
+PEOPLE, DAY_STEPS, CORES = 10_000_000, 288, 4
 
 
 def make(folder, users, steps, side):
@@ -107,10 +108,8 @@ def tables(folder):
     lines, known = [], {}
     for name, values in SERIES.items():
         label = {"side": "cells", "batch_rows": "rows of a part"}.get(name, name)
-        lines += [
-            f"| {label} | rows | processor time | elapsed | rows a second and core | memory |"
-        ]
-        lines += ["|---|---|---|---|---|---|"]
+        lines += [f"| {label} | rows | processor time | rows a second of it | memory |"]
+        lines += ["|---|---|---|---|---|"]
         for value in values:
             case = {**USUAL, name: value}
             key = json.dumps(case)
@@ -119,7 +118,7 @@ def tables(folder):
             shown = f"{shown:,}" if isinstance(shown, int) else shown
             print(name, shown, got, file=sys.stderr, flush=True)
             lines.append(
-                f"| {shown} | {got['rows']:,} | {got['cpu']:.1f} s | {got['seconds']:.1f} s | "
+                f"| {shown} | {got['rows']:,} | {got['cpu']:.1f} s | "
                 f"{got['rows'] / got['cpu']:,.0f} | {got['bytes'] / 1e6:,.0f} MB |"
             )
         lines.append("")
@@ -137,13 +136,14 @@ def metropolis(known):
     text = (
         f"Processor time grows as {fixed:.1f} s + {each * 1e6:.1f} s for each million rows, fitted "
         f"to the users. On 1000 x 1000 cells it is {wide['cpu'] - usual['cpu']:+.1f} s, for the "
-        "larger model and policy. Memory is what the model and one part take: it does not grow\n"
+        "larger model and policy. Memory is what the model and one part take: it does not grow "
         f"with people. A metropolis of {PEOPLE:,} people and {DAY_STEPS} steps a day, computed "
-        f"from these, with {CORES} cores a machine:\n\n"
-        "| machines | time for a day of data |\n|---|---|\n"
+        f"from these, with {CORES} cores a machine that are all busy:"
     )
-    hours = [(n, total / (n * CORES) / 3600) for n in (1, 4, 16)]
-    return text + "\n".join(f"| {n} | {h:.1f} h |" for n, h in hours)
+    minutes = [(n, total / (n * CORES) / 60) for n in (1, 4, 16)]
+    rows = [f"| {n} | {m:,.0f} min |" for n, m in minutes]
+    head = ["", "| machines | time for a day of data |", "|---|---|"]
+    return "\n".join([textwrap.fill(text, 100), *head, *rows])
 
 
 def main():
