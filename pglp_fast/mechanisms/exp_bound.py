@@ -1,6 +1,7 @@
 """A rational number just below e^eps, for proofs in integers."""
 
 from decimal import Decimal, localcontext
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ class ExpBound(NamedTuple):
     shift: int
 
 
+@cache
 def exp_lower_bound(epsilon: float) -> ExpBound:
     """The largest such number at hand, within 2**-61 of e^epsilon.
 
