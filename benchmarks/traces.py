@@ -4,22 +4,7 @@ import numpy as np
 
 import pglp_fast as pf
 
-
-def city(side):
-    """8 neighbours and staying, all alike."""
-    grid = pf.Grid(side, side)
-    return grid, pf.MobilityModel.fit(grid, np.zeros((1, 1), np.int64), unseen="neighbours8")
-
-
-def walks(grid, users, steps, seed=0):
-    rng = np.random.default_rng(seed)
-    row, col = rng.integers(0, grid.rows, users), rng.integers(0, grid.cols, users)
-    out = np.empty((users, steps), np.int32)
-    for t in range(steps):
-        out[:, t] = row * grid.cols + col
-        row = np.clip(row + rng.integers(-1, 2, users), 0, grid.rows - 1)
-        col = np.clip(col + rng.integers(-1, 2, users), 0, grid.cols - 1)
-    return out
+from .workloads import check_ins, city, places, walks, whole_map
 
 
 class Forward:
@@ -74,6 +59,75 @@ class Traces:
         for t in range(20):
             stream.step(self.traces[:, t])
         return stream.memory() / 1000
+
+
+class Sizes:
+    """Exact P-PIM by number of users, steps and locations."""
+
+    params = [[1000, 10_000], [10, 100], [300, 1000]]
+    param_names = ["users", "steps", "side"]
+    timeout = 300
+
+    def setup(self, users, steps, side):
+        grid, model = city(side)
+        self.releaser = pf.TraceReleaser(pf.blocks(grid, 3), model, epsilon=1.0)
+        self.traces = walks(grid, users, steps)
+        self.time_run(users, steps, side)
+
+    def time_run(self, users, steps, side):
+        self.releaser.run(self.traces, "point")
+
+    def peakmem_run(self, users, steps, side):
+        self.releaser.run(self.traces, "point")
+
+
+class Domains:
+    """A step by |C|: 8 neighbours as a policy, the whole map possible."""
+
+    params = [[10, 20, 40, 60, 100], ["exact", "density"]]
+    param_names = ["side", "likelihood"]
+
+    def setup(self, side, likelihood):
+        self.releaser, self.prior = whole_map(side, likelihood)
+        self.traces = walks(self.releaser.locations, 4, 10)
+        self.time_forty_steps(side, likelihood)
+
+    def time_forty_steps(self, side, likelihood):
+        self.releaser.run(self.traces, self.prior)
+
+
+class CheckIns:
+    """30 users, 3,632 events over 1,041 steps on 7,004 places."""
+
+    timeout = 300
+
+    def setup(self):
+        _, model, graph = places()
+        self.events = check_ins(model)
+        self.releaser = pf.TraceReleaser(graph, model, epsilon=1.0, rng=0)
+        self.released = self.releaser.run(self.events, "point", evidence=True)
+
+    def time_release(self):
+        self.releaser.run(self.events, "point", evidence=True)
+
+    def time_attack(self):
+        pf.attack(self.released)
+
+
+class OneCall:
+    """One user's step, and one release."""
+
+    def setup(self):
+        grid, model = city(300)
+        self.mechanism = pf.PPIM(pf.blocks(grid, 3), epsilon=1.0)
+        self.stream = pf.TraceReleaser(pf.blocks(grid, 3), model, epsilon=1.0).start(1, "point")
+        self.time_step(), self.time_release()
+
+    def time_release(self):
+        self.mechanism.release(5)
+
+    def time_step(self):
+        self.stream.step([45_000])
 
 
 class Mixed:

@@ -1,5 +1,6 @@
 """Arrays as kernels take them; rows of different lengths laid end to end; runs of equal entries."""
 
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,16 @@ def for_kernels(array: NDArray[Any], dtype: DTypeLike) -> NDArray[Any]:
 
 def starts_of(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Where each row starts, and where the last one ends."""
-    return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths, dtype=np.int64)])
+    out = np.zeros(len(lengths) + 1, np.int64)
+    np.add.accumulate(lengths, dtype=np.int64, out=out[1:])
+    return out
+
+
+def end_to_end(parts: Collection[tuple[NDArray[Any], ...]]) -> tuple[NDArray[Any], ...]:
+    """Arrays of several parts, those of a kind end to end."""
+    if len(parts) == 1:
+        return next(iter(parts))
+    return tuple(np.concatenate(column) for column in zip(*parts, strict=True))
 
 
 def place_in_run(values: NDArray[Any]) -> NDArray[np.int64]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pglp_fast._kernels.base.rows import Rows
 from pglp_fast._kernels.trace import records, run
 from pglp_fast._kernels.trace.records import LOGS, Beliefs, LedgerRows
-from pglp_fast._util.arrays import ranges_of, starts_of
+from pglp_fast._util.arrays import end_to_end, ranges_of, starts_of
 from pglp_fast._util.threads import run_ranges
 from pglp_fast.adversary.mobility import MobilityModel
 from pglp_fast.adversary.priors import Priors
@@ -23,7 +23,7 @@ from pglp_fast.errors import InvalidTransition
 from pglp_fast.policy.exposure import kernel_policy
 
 from .certificate import TraceCertificate, Verdict, prove
-from .choices import Choices, Epsilons, numbered
+from .choices import Choices, Epsilons
 from .ledger import Ledger
 from .policies import PolicySet
 from .proof import Proof
@@ -122,8 +122,10 @@ def first_state(priors: Priors, policies: int) -> State:
 
 def _with_points(state: State, trace: Trace, counts: Ints) -> State:
     """The prior of users who start now is their first true cell."""
+    fresh = (state.beliefs.kind >= 0) & (counts > 0)
+    if not fresh.any():
+        return state
     kind = state.beliefs.kind.copy()
-    fresh = (kind >= 0) & (counts > 0)
     kind[fresh] = trace.cells[trace.start[:-1][fresh]]
     return state._replace(beliefs=state.beliefs._replace(kind=kind))
 
@@ -158,6 +160,8 @@ class TraceEngine:
         self.epsilon: float = settings.epsilon
         self.epsilons = Epsilons(self.epsilon)
         self._stacked = policies.stacked()
+        # the choices of the last step: the next one mostly has as many events
+        self._default = Choices(np.empty(0, np.int32), np.empty(0), np.empty(0, np.int32))
         self._spare: SimpleQueue[records.Workspace] = SimpleQueue()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -175,9 +179,11 @@ class TraceEngine:
         try:
             space = self._spare.get_nowait()
         except Empty:
+            stacked = self._stacked
             space = records.make_step_workspace(
-                self.locations.size, self.policies.n_cliques, len(self.policies)
-            )
+                self.locations.size, self.policies.n_cliques, len(self.policies), stacked.rows,
+                stacked.cols,
+            )  # fmt: skip
         yield space
         self._spare.put(space)
 
@@ -213,8 +219,12 @@ class TraceEngine:
 
     def default_choices(self, events: int) -> Choices:
         """The policy and the epsilon that hold unless told, for so many events."""
-        default = np.full(events, self.policies.default)
-        return numbered(self.policies, self.epsilons, default, np.full(events, self.epsilon))
+        choices = self._default
+        if len(choices.number) != events:
+            number = np.full(events, self.policies.default, np.int32)
+            choices = Choices(number, np.full(events, self.epsilon), np.empty(0, np.int32))
+            self._default = choices
+        return choices
 
     def release(
         self,
@@ -293,9 +303,7 @@ class TraceEngine:
         while True:
             ends = records.make_ends(len(beliefs.kind), len(self.policies))
             parts = self._pass(requests, beliefs, priors, ledger, moves, out, ends)
-            cells, values, held, edges, rows, logs, keys, claims = (
-                np.concatenate(column) for column in zip(*parts.values(), strict=True)
-            )
+            cells, values, held, edges, rows, logs, keys, claims = end_to_end(parts.values())
             all_claims.append(claims)
             if requests.keep:
                 for (first, last), part in parts.items():

@@ -135,6 +135,8 @@ class Stream:
         period: int | None,
     ) -> Choices:
         """Policy and epsilon of the users who are seen."""
+        if policy is None and epsilon is None:
+            return self._engine.default_choices(len(trace.steps))
         policies, epsilons = self._engine.policies, self._engine.epsilons
         periods = self._engine.model.periods
         when = np.full(len(trace.steps), state.t % periods if period is None else period)

@@ -12,6 +12,7 @@ import numba
 import pytest
 
 import pglp_fast as pf
+from benchmarks.workloads import scalar_call
 
 NOISE = 3.0
 
@@ -72,6 +73,12 @@ def pytest_terminal_summary(terminalreporter):
     for name, value, most in rows:
         beyond = "" if value <= most else f"  ({value / most:.1f} times the promise)"
         terminalreporter.write_line(f"{value:10.3g} {most:10.3g}  {name}{beyond}")
+
+
+@pytest.fixture
+def call():
+    """Seconds of one scalar call of NumPy's ``default_rng().laplace(size=2)``."""
+    return scalar_call()
 
 
 @pytest.fixture

@@ -1,13 +1,13 @@
 """The speed that is promised, each as a ratio against a named alternative in the same run."""
 
-import subprocess
-import sys
 import tracemalloc
 
 import numpy as np
 import pytest
 
 import pglp_fast as pf
+from benchmarks.startup import cold_start, fresh_process
+from benchmarks.workloads import seconds
 
 N = 10_000_000
 
@@ -37,6 +37,21 @@ def test_table_release_beats_drawing_the_raw_noise(city, ratio, promise, threads
     m, cells = city
     threads(1)
     promise(ratio(lambda: m.release(cells), laplace), 1.0)
+
+
+def test_releases_in_random_order_against_a_gather(city, ratio, promise, threads):
+    """10 million releases on one thread against ``table[cells]``, the least that looking each of
+    them up could cost in NumPy."""
+    m, cells = city
+    table = np.arange(m.locations.size)
+    threads(1)
+    promise(ratio(lambda: m.release(cells), lambda: table[cells], rounds=3), 3.0)
+
+
+def test_one_release_in_a_call(city, call, promise):
+    m, _ = city
+    value = seconds(lambda: [m.release(5) for _ in range(1000)], 10) / 1000
+    promise(value / call, 8, "calls")
 
 
 def test_two_threads_are_faster_than_one(city, ratio, promise, threads, two_cores):
@@ -82,14 +97,14 @@ def test_memory_is_linear_in_locations_not_edges(promise):
     promise(peak / 1_000_000, 80, "bytes a cell")
 
 
-def _fresh_process(code):
-    return subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    ).stdout
-
-
 def test_import_costs_little_more_than_numba(ratio, promise):
     value = ratio(
-        lambda: _fresh_process("import pglp_fast"), lambda: _fresh_process("import numba"), rounds=5
+        lambda: fresh_process("import pglp_fast"), lambda: fresh_process("import numba"), rounds=5
     )
     promise(value, 1.5)
+
+
+def test_the_first_release_and_certificate_without_compiled_kernels(promise):
+    """Everything that they need is compiled, in imports of Numba."""
+    numba = seconds(lambda: fresh_process("import numba"), 5)
+    promise(seconds(cold_start, 0) / numba, 40, "imports of Numba")

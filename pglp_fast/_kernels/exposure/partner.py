@@ -13,7 +13,7 @@ from pglp_fast._kernels.base.lattice import difference
 from pglp_fast._kernels.geometry.hull_growth import area_with, error_with
 
 from .component_hulls import ensure_hulls
-from .domain_view import ARBITRARY, GRAPH, MIN_AREA, MIN_ERROR, NEAREST
+from .domain_view import ARBITRARY, COMPONENT, GRAPH, MIN_AREA, MIN_ERROR, NEAREST
 
 _TIE = 1e-12  # errors closer than this, relative to the terms they are differences of, are equal
 _SCAN = 16  # looking at a candidate costs as much as passing this many empty cells of a ring
@@ -96,11 +96,32 @@ def _no_better_from(ring, best, hulls, policy, strategy, calibration, bound):
 
 
 @kernel
-def _search_all(hulls, policy, domain, i, strategy, found):
+def _nearest_alone(hulls, policy, domain, i):
+    """Squared length of the shortest edge to a location that is a component by itself; infinite
+    where there is none. Such an edge adds no area: nothing that is longer is better."""
+    cells, lattice, stretch = domain.cells, policy.lattice, policy.stretch
+    of, members = hulls.of, hulls.members
+    least = np.inf
+    for q in range(cells.shape[0]):
+        if members[of[q]] == 1 and cells[q] != i:
+            x, y = difference(lattice, i, cells[q])
+            least = min(least, np.float64(x) * x + stretch * (np.float64(y) * y))
+    return least
+
+
+@kernel
+def _search_all(hulls, policy, domain, i, strategy, calibration, found):
+    """The best of all of C. Hulls are made and looked at where they may matter only."""
+    cells, lattice, stretch = domain.cells, policy.lattice, policy.stretch
+    limit = np.inf
+    if strategy == MIN_AREA and calibration == COMPONENT:
+        limit = _nearest_alone(hulls, policy, domain, i)
     n = 0
-    for q in range(domain.cells.shape[0]):
+    for q in range(cells.shape[0]):
+        x, y = difference(lattice, i, cells[q])
+        length2 = np.float64(x) * x + stretch * (np.float64(y) * y)
         found[n] = q
-        n += domain.cells[q] != i
+        n += cells[q] != i and length2 <= limit
     return _consider(hulls, policy, domain, i, found, n, strategy, NONE)
 
 
@@ -153,5 +174,5 @@ def find_partner(hulls, policy, domain, i, strategy, calibration, bound, found):
         hulls, best = _search_rings(hulls, policy, domain, i, strategy, calibration, bound, found)
         if best.position >= 0:
             return hulls, best.position
-    hulls, best = _search_all(hulls, policy, domain, i, strategy, found)
+    hulls, best = _search_all(hulls, policy, domain, i, strategy, calibration, found)
     return hulls, best.position

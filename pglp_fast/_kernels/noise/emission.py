@@ -175,7 +175,7 @@ def _add_cone(points, m, rays, open_, gx, gy, sx, sy, total):
 
 
 @kernel
-def _planar(z, sources, sites, near, stretch, polygon, epsilon, out):
+def planar(z, sources, sites, near, stretch, polygon, epsilon, out):
     """out[s] = ln Pr(z|s) for each source s: K of rank 2; ``near``: see ``voronoi_neighbours``."""
     h, n_near = polygon.shape[0], near.shape[0]
     t00, t01, t10, t11, K = reduced_frame(polygon)
@@ -224,7 +224,7 @@ def log_column(sites, stretch, polygon, epsilon, sources, z, near, out):
         linear(z, sources, sites, stretch, polygon[1, 0], polygon[1, 1], epsilon, out)
     else:
         n_near = voronoi_neighbours(sites, z, stretch, near)
-        _planar(z, sources, sites, near[:n_near], stretch, polygon, epsilon, out)
+        planar(z, sources, sites, near[:n_near], stretch, polygon, epsilon, out)
 
 
 @kernel

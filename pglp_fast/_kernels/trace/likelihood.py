@@ -9,6 +9,8 @@ from pglp_fast._kernels.geometry.hull import cross
 from pglp_fast._kernels.noise.emission import log_column
 from pglp_fast._kernels.policy.shapes import sites_of
 
+from .columns import look_up_column
+
 
 @kernel
 def _gauge_forms(polygon):
@@ -42,3 +44,16 @@ def log_likelihood(policy, members, z, polygon, epsilon, exact, out):
         for e in range(forms.shape[0]):
             gauge = max(gauge, abs(forms[e, 0] * dx + forms[e, 1] * dy))
         out[i] = -epsilon * gauge
+
+
+@kernel
+def likelihoods(policy, settings, members, z, polygon, space):
+    """ln Pr(members[z] | s) of every member s to ``space.likelihood``, Pr to ``space.chances``."""
+    logs, chances, k = space.likelihood, space.chances, members.shape[0]
+    if settings.exact and polygon.shape[0] > 2:
+        columns = space.columns
+        if look_up_column(columns, policy, members, z, polygon, settings.epsilon, logs, chances):
+            return
+    log_likelihood(policy, members, z, polygon, settings.epsilon, settings.exact, logs)
+    for q in range(k):
+        chances[q] = np.exp(logs[q])

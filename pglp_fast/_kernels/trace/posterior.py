@@ -10,18 +10,18 @@ from .records import LOGS, OWN
 
 
 @kernel
-def _products(release, belief, tables, space):
-    """Pr(z|s) p_t^-(s) to the user's own room, where nothing underflows.
+def _products(logs, chances, at, positions, belief, space):
+    """Pr(z|s) p_t^-(s) to the user's own room, where nothing underflows; ``at``: where the
+    likelihoods of the positions begin.
 
     Returns how many are possible; -1 where something underflows."""
-    positions, cells, values = release.positions, space.own_cells, space.own_values
-    k, n = positions.shape[0], 0
-    at = tables.at[release.entry] + release.column * k
-    for q in range(k):
-        if tables.logs[at + q] == -np.inf:
+    cells, values = space.own_cells, space.own_values
+    n = 0
+    for q in range(positions.shape[0]):
+        if logs[at + q] == -np.inf:
             continue
         p = positions[q]
-        value = belief.values[p] * tables.chances[at + q]
+        value = belief.values[p] * chances[at + q]
         if value < TINY:
             return -1
         cells[n], values[n] = belief.cells[p], value
@@ -31,17 +31,17 @@ def _products(release, belief, tables, space):
 
 @kernel
 def likelihoods_of(release, tables, space):
-    """(array, offset) of ln Pr(z|s), in the order of ``release.positions``."""
+    """(logarithms, Pr(z|s), offset) of the likelihoods, in the order of ``release.positions``."""
     if release.column < 0:
-        return space.likelihood, np.int64(0)
-    return tables.logs, tables.at[release.entry] + release.column * release.positions.shape[0]
+        return space.likelihood, space.chances, np.int64(0)
+    at = tables.at[release.entry] + release.column * release.positions.shape[0]
+    return tables.logs, tables.chances, at
 
 
 @kernel
-def _sums(release, belief, tables, space):
+def _sums(logs, at, positions, belief, space):
     """ln (Pr(z|s) p_t^-(s)) to the user's own room; returns how many are possible."""
-    positions, cells, values = release.positions, space.own_cells, space.own_values
-    logs, at = likelihoods_of(release, tables, space)
+    cells, values = space.own_cells, space.own_values
     before, places, linear = belief.values, belief.cells, belief.kind != LOGS
     n = 0
     for q in range(positions.shape[0]):
@@ -58,11 +58,12 @@ def _sums(release, belief, tables, space):
 @kernel
 def posterior(release, belief, tables, space):
     """p_t^+ in the user's own room, without the locations that cannot have released z_t."""
-    n, kind = -1, OWN
-    if release.column >= 0 and belief.kind == OWN:
-        n = _products(release, belief, tables, space)
+    logs, chances, at = likelihoods_of(release, tables, space)
+    positions, n, kind = release.positions, -1, OWN
+    if belief.kind == OWN:
+        n = _products(logs, chances, at, positions, belief, space)
     if n < 0:
-        n, kind = _sums(release, belief, tables, space), LOGS
+        n, kind = _sums(logs, at, positions, belief, space), LOGS
     updated = Belief(kind, space.own_cells[:n], space.own_values[:n])
     return settle(updated) if n > 0 else updated
 
@@ -70,7 +71,7 @@ def posterior(release, belief, tables, space):
 @kernel
 def keep_likelihoods(release, belief, tables, space, cells, logs):
     """Append the possible locations and ln Pr(z|s) of a release to two pools."""
-    found, at = likelihoods_of(release, tables, space)
+    found, _, at = likelihoods_of(release, tables, space)
     positions, places = release.positions, belief.cells
     for q in range(positions.shape[0]):
         if found[at + q] > -np.inf:

@@ -9,6 +9,7 @@ import numpy as np
 
 from pglp_fast._kernels.exposure.repaired_domain import make_workspace
 
+from .columns import make_columns
 from .patterns import MAX_CELLS, make_patterns
 
 # kinds of a belief and of a ledger; a number >= 0 is the row of a shared prior. The values of a
@@ -51,17 +52,17 @@ Outputs = namedtuple(
 Ends = namedtuple(
     "Ends", "next belief_kind at belief_length ledger_kind kept_length edge_length used"
 )
-# the work space of ``exposure.repaired_domain`` for each of several policies
-Domains = namedtuple("Domains", "words head position rows")
-# For one thread. domain: of ``exposure.repaired_domain``, first: the same for a shared prior under
-# each policy; the cache of patterns and room for one of its keys; targets of a move with their
-# values, sums and flags (all False between uses); the user's own belief; what the ledger keeps;
-# likelihoods; and for ``glide`` members of a component, a new belief, sizes; hashes of claims that
-# were told
+# the work space of ``exposure.repaired_domain`` for each of several domains, and their cells
+Domains = namedtuple("Domains", "words head position rows cells")
+# For one thread. domain: of ``exposure.repaired_domain``, large: the same for the large domains
+# of ``large``; the cache of patterns and room for one of its keys; targets of a move with
+# their values, sums and flags (all False between uses); the user's own belief; what the ledger
+# keeps; likelihoods, as logarithms and as they are, and a memory of them; and for ``glide`` members
+# of a component, a new belief, sizes; hashes of claims that were told
 Workspace = namedtuple(
     "Workspace",
-    "domain first patterns key cells values sums flagged own_cells own_values kept edges used "
-    "likelihood positions new_cells new_values sizes told",
+    "domain large patterns key cells values sums flagged own_cells own_values kept edges used "
+    "likelihood chances columns positions new_cells new_values sizes told",
 )
 
 
@@ -70,24 +71,29 @@ def words_for(policies: int) -> int:
     return -(-policies // 64)
 
 
-def make_step_workspace(locations: int, cliques: int, policies: int = 1) -> Workspace:
-    """Work space of one thread, for a map and policies of up to so many cliques.
+def make_step_workspace(
+    locations: int, cliques: int, policies: int = 1, rows: int = 0, cols: int = 0
+) -> Workspace:
+    """Work space of one thread, for a map (a grid, unless it has no rows) and policies of up to so
+    many cliques.
 
     An edge that some repair added and others only kept was added at the first release under one of
     the policies: there are at most ``policies * locations`` of them."""
     n = locations
-    first = Domains(
-        np.zeros((policies, -(-n // 64)), np.uint64),
-        np.full((policies, max(cliques, 1)), -1, np.int32),
-        np.empty((policies, n), np.int32),
-        np.empty((policies, 4, n), np.int32),
+    twice = 2 * policies
+    large = Domains(
+        np.zeros((twice, -(-n // 64)), np.uint64),
+        np.full((twice, max(cliques, 1)), -1, np.int32),
+        np.empty((twice, n), np.int32),
+        np.empty((twice, 4, n), np.int32),
+        np.empty((twice, n), np.int32),
     )
     return Workspace(
-        make_workspace(n, cliques), first, make_patterns(),
+        make_workspace(n, cliques), large, make_patterns(),
         np.empty(MAX_CELLS, np.int64), np.empty(n, np.int32), np.empty(n), np.empty(n),
         np.zeros(n, np.bool_), np.empty(n, np.int32), np.empty(n), np.empty(n, np.int32),
         np.empty((policies * n, 2), np.int32), np.zeros(words_for(policies), np.uint64),
-        np.empty(n), np.empty(MAX_CELLS + 1, np.int64),
+        np.empty(n), np.empty(n), make_columns(rows, cols), np.empty(MAX_CELLS + 1, np.int64),
         np.empty(MAX_CELLS, np.int32), np.empty(MAX_CELLS), np.empty(3, np.int64),
         np.zeros(TOLD, np.uint64),
     )  # fmt: skip

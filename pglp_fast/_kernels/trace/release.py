@@ -23,7 +23,7 @@ from pglp_fast._kernels.noise.line_emission import nearest_along
 from pglp_fast._kernels.noise.noise_polygon import noise_polygon
 from pglp_fast._kernels.policy.shapes import sites_of
 
-from .likelihood import log_likelihood
+from .likelihood import likelihoods
 from .patterns import anchor_of, describe, is_known, remember
 from .records import LOGS
 from .snap import nearest_in_domain, nearest_member
@@ -35,9 +35,14 @@ from .table_cache import component_key, draw_position, find, remap, remapped_col
 Release = namedtuple("Release", "cell positions entry column key")
 # before a release: C_t with p_t^- on it, the location s that is released (a surrogate, maybe), the
 # slot of the domain's pattern (-1: it is not kept) and whether it is remembered there, and the
-# table of s, -1 where that is not known
-Known = namedtuple("Known", "domain s slot known entry")
+# table of s, -1 where that is not known; and where a domain is kept that is too large for a
+# pattern, -1 for others
+Known = namedtuple("Known", "domain s slot known entry large")
+# what a release may say: positions in the domain and cells, the sensitivity hull, and what there is
+# to prove of noise (empty where a table is drawn from)
+Output = namedtuple("Output", "positions members hull claim")
 CLAIM = 8  # numbers of a claim before the vertices
+_BITS = 6  # the one among them that is epsilon's
 
 
 @kernel
@@ -51,64 +56,6 @@ def _output_set(policy, settings, repaired, s):
             hull = component_hull(policy, repaired, positions)
         return positions, hull
     return np.arange(view.cells.shape[0]).astype(np.int32), repaired.hull
-
-
-@kernel
-def _release_noise(policy, settings, view, members, hull, s, replay, words, likelihood):
-    """Draw noise and snap it; returns the released cell (replayed: s itself)."""
-    polygon = noise_polygon(hull, settings.polygon, policy.dx, policy.dy)
-    z, place, t = np.int64(s), np.searchsorted(members, np.int32(s)), 0.0
-    if polygon.shape[0] > 1 and not replay:
-        dx, dy = draw_noise(words, polygon, settings.epsilon)
-        tie = ALONG_A_LINE if polygon.shape[0] == 2 else ROUNDING
-        if settings.calibration == COMPONENT:
-            z = nearest_member(policy, members, s, dx, dy, tie)
-        else:
-            z = nearest_in_domain(policy, members, view.words, s, dx, dy, tie)
-        t = dx / polygon[1, 0] if abs(polygon[1, 0]) >= abs(polygon[1, 1]) else dy / polygon[1, 1]
-    at = np.searchsorted(members, np.int32(z))
-    log_likelihood(policy, members, at, polygon, settings.epsilon, settings.exact, likelihood)
-    if polygon.shape[0] == 2 and likelihood[place] == -np.inf:
-        # a tie along the line that the search broke otherwise: what is released must be possible
-        sites = sites_of(members, policy.lattice)
-        at = nearest_along(place, t, sites, policy.stretch, polygon[1, 0], polygon[1, 1])
-        log_likelihood(policy, members, at, polygon, settings.epsilon, settings.exact, likelihood)
-    return np.int64(members[at])
-
-
-@kernel
-def _release_table(settings, tables, entry, positions, belief, place, replay, words, likelihood):
-    """(position that is said, its column in the table or -1) for the member number ``place``.
-
-    Remapped answers have likelihoods of their own, which are written out."""
-    k = positions.shape[0]
-    z = place
-    if not replay:
-        z = draw_position(tables, entry, k, place, words[0])
-    if not settings.remap:
-        return z, z
-    logs = np.empty(k)
-    for p in range(k):
-        logs[p] = belief.values[positions[p]]
-        if belief.kind != LOGS:
-            logs[p] = np.log(logs[p])
-    to, room = np.empty(k, np.int64), np.empty((2, k))
-    remap(tables, entry, k, logs, to, room[0], room[1])
-    if not replay:
-        z = to[z]
-    remapped_column(tables, entry, k, to, z, likelihood)
-    return z, np.int64(-1)
-
-
-@kernel
-def _by_table(settings, tables, entry, cells, positions, belief, s, replay, words, likelihood):
-    place = 0
-    while cells[positions[place]] != s:
-        place += 1
-    z, column = _release_table(
-        settings, tables, entry, positions, belief, np.int64(place), replay, words, likelihood
-    )
-    return Release(np.int64(cells[positions[z]]), positions, entry, column, np.empty(0, np.int64))
 
 
 @kernel
@@ -130,28 +77,122 @@ def _claim(policy, settings, repaired, positions, hull):
     out[0], out[1], out[2] = edges_inside(policy, repaired, positions, hull), k, width
     boxed = policy.rows > 0 and width * height == k
     out[3], out[4], out[5] = height, boxed + 2 * policy.denominator, in_line
-    out[6], out[7] = settings.bits, h
+    out[_BITS], out[7] = settings.bits, h
     for v in range(h):
         out[CLAIM + 2 * v], out[CLAIM + 2 * v + 1] = hull[v, 0], hull[v, 1]
     return out
 
 
 @kernel
-def release_from(policy, settings, tables, repaired, belief, s, replay, words, likelihood):
-    """Release a location s of the domain, or replay that it was released."""
+def no_output(repaired):
+    """Nothing may be said."""
+    none = np.empty(0, np.int32)
+    return Output(none, none, repaired.hull, np.empty(0, np.int64))
+
+
+@kernel
+def output_of(policy, settings, repaired, s):
+    """What a release from s may say, and of noise what there is to prove."""
     positions, hull = _output_set(policy, settings, repaired, s)
-    view = repaired.domain
-    members = view.cells[positions]
+    members, claim = repaired.domain.cells[positions], np.empty(0, np.int64)
     if members.shape[0] > settings.tables:
-        cell = _release_noise(policy, settings, view, members, hull, s, replay, words, likelihood)
         claim = _claim(policy, settings, repaired, positions, hull)
+    return Output(positions, members, hull, claim)
+
+
+@kernel
+def allows(output, s):
+    """Whether a release from s may say this."""
+    at = np.searchsorted(output.members, np.int32(s))
+    return at < output.members.shape[0] and output.members[at] == s
+
+
+@kernel
+def _release_noise(policy, settings, view, output, s, replay, words, space):
+    """Draw noise and snap it; returns the released cell (replayed: s itself)."""
+    members = output.members
+    polygon = noise_polygon(output.hull, settings.polygon, policy.dx, policy.dy)
+    z, place, t = np.int64(s), np.searchsorted(members, np.int32(s)), 0.0
+    if polygon.shape[0] > 1 and not replay:
+        dx, dy = draw_noise(words, polygon, settings.epsilon)
+        tie = ALONG_A_LINE if polygon.shape[0] == 2 else ROUNDING
+        if members.shape[0] < view.cells.shape[0]:
+            z = nearest_member(policy, members, s, dx, dy, tie)
+        else:
+            z = nearest_in_domain(policy, members, view.words, s, dx, dy, tie)
+        t = dx / polygon[1, 0] if abs(polygon[1, 0]) >= abs(polygon[1, 1]) else dy / polygon[1, 1]
+    at = np.searchsorted(members, np.int32(z))
+    likelihoods(policy, settings, members, at, polygon, space)
+    if polygon.shape[0] == 2 and space.likelihood[place] == -np.inf:
+        # a tie along the line that the search broke otherwise: what is released must be possible
+        sites = sites_of(members, policy.lattice)
+        at = nearest_along(place, t, sites, policy.stretch, polygon[1, 0], polygon[1, 1])
+        likelihoods(policy, settings, members, at, polygon, space)
+    return np.int64(members[at])
+
+
+@kernel
+def _release_table(settings, tables, entry, positions, belief, place, replay, words, space):
+    """(position that is said, its column in the table or -1) for the member number ``place``.
+
+    Remapped answers have likelihoods of their own, which are written out."""
+    k = positions.shape[0]
+    z = place
+    if not replay:
+        z = draw_position(tables, entry, k, place, words[0])
+    if not settings.remap:
+        return z, z
+    logs = np.empty(k)
+    for p in range(k):
+        logs[p] = belief.values[positions[p]]
+        if belief.kind != LOGS:
+            logs[p] = np.log(logs[p])
+    to, room = np.empty(k, np.int64), np.empty((2, k))
+    remap(tables, entry, k, logs, to, room[0], room[1])
+    if not replay:
+        z = to[z]
+    remapped_column(tables, entry, k, to, z, space.likelihood)
+    for p in range(k):
+        space.chances[p] = np.exp(space.likelihood[p])
+    return z, np.int64(-1)
+
+
+@kernel
+def _by_table(settings, tables, entry, cells, positions, belief, s, replay, words, space):
+    place = 0
+    while cells[positions[place]] != s:
+        place += 1
+    z, column = _release_table(
+        settings, tables, entry, positions, belief, np.int64(place), replay, words, space
+    )
+    return Release(np.int64(cells[positions[z]]), positions, entry, column, np.empty(0, np.int64))
+
+
+@kernel
+def release_output(policy, settings, tables, repaired, output, belief, s, replay, words, space):
+    """Release a location s of the domain, or replay that it was released, where what may be said is
+    known."""
+    positions, members, hull, claim = output
+    view = repaired.domain
+    if claim.shape[0] > 0:
+        cell = _release_noise(policy, settings, view, output, s, replay, words, space)
+        claim[_BITS] = settings.bits
         return Release(cell, positions, np.int64(-1), np.int64(-1), claim)
     wanted = component_key(policy, settings, repaired, positions, members, hull)
     entry = find(tables, wanted)
     if entry < 0:
         return Release(np.int64(-1), positions, entry, entry, wanted)
     return _by_table(
-        settings, tables, entry, view.cells, positions, belief, s, replay, words, likelihood
+        settings, tables, entry, view.cells, positions, belief, s, replay, words, space
+    )
+
+
+@kernel
+def release_from(policy, settings, tables, repaired, belief, s, replay, words, space):
+    """Release a location s of the domain, or replay that it was released."""
+    output = output_of(policy, settings, repaired, s)
+    return release_output(
+        policy, settings, tables, repaired, output, belief, s, replay, words, space
     )
 
 
@@ -211,7 +252,7 @@ def release_pattern(settings, space, tables, known, replay, words):
     positions = _alike(space.patterns.label[slot], domain.cells.shape[0], component)
     return _by_table(
         settings, tables, known.entry, domain.cells, positions, domain, known.s, replay, words,
-        space.likelihood,
+        space,
     )  # fmt: skip
 
 

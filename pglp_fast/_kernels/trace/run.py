@@ -11,15 +11,12 @@ from pglp_fast._kernels.base.bits import clear_cells, set1, set_cells, test1
 from pglp_fast._kernels.base.chacha import CHUNK, GEOMETRIC, LANES, draw
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.base.rows import row_cells
-from pglp_fast._kernels.exposure.repaired_domain import (
-    Workspace,
-    discard,
-    make_repaired_domain,
-)
+from pglp_fast._kernels.exposure.repaired_domain import discard, make_repaired_domain
 
-from .choices import choose, choose_at, number_of_policy, policy_at
+from .choices import choose, choose_at, number_of_policy
 from .forward import Belief, cut_domain, predict, through_silence
 from .glide import glide
+from .large import Kept, keep_large, leave, nothing_kept
 from .ledger import Account, keep_cells, keep_edges, open_account
 from .patterns import MAX_CELLS, refresh
 from .pools import collect, make_pools, record, store
@@ -27,12 +24,15 @@ from .posterior import posterior
 from .records import LOGS, OWN
 from .release import (
     Known,
+    allows,
     known_entry,
     learn,
     learn_entry,
     look_up,
     nothing_released,
+    output_of,
     release_from,
+    release_output,
     release_pattern,
     surrogate_of,
 )
@@ -101,22 +101,10 @@ def _is_common(belief, account):
 
 
 @kernel
-def _is_large(priors, kind):
-    """Whether a belief is a shared prior whose domain is worth keeping from user to user."""
-    return kind >= 0 and priors.start[kind + 1] - priors.start[kind] > MAX_CELLS
-
-
-@kernel
-def _leave(repaired):
-    """Empty the work space of a domain."""
-    discard(repaired)
-    clear_cells(repaired.domain.words, repaired.domain.cells, repaired.domain.cells.shape[0])
-
-
-@kernel
-def _domain(moves, priors, settings, belief, step, space, words):
-    """C_t with p_t^- on it, of a user of whom there is a prior or a belief of the step before;
-    ``words`` receives the cells."""
+def _domain(moves, priors, settings, belief, step, space):
+    """C_t with p_t^- on it, of a user of whom there is a prior or a belief of the step before; the
+    work space's bitmask receives the cells."""
+    words = space.domain.words
     if belief.kind >= 0:
         domain = _prior_belief(priors, belief.kind)
         set_cells(words, domain.cells)
@@ -126,11 +114,17 @@ def _domain(moves, priors, settings, belief, step, space, words):
 
 
 @kernel
-def _put_away(known, repaired, words):
-    """Leave the work space of a domain as it was."""
-    if known.entry < 0:
-        discard(repaired)
-    clear_cells(words, known.domain.cells, known.domain.cells.shape[0])
+def _find_domain(kept, chosen, moves, priors, belief, step, space):
+    """(C_t with p_t^- on it, where it is kept: -1 for a small one)."""
+    number = chosen.policies.cliques.shape[0]
+    k = number_of_policy(chosen) + (number if belief.kind < 0 else 0)
+    if belief.kind >= 0 and kept[k].prior == belief.kind:
+        return kept[k].domain, k
+    domain = _domain(moves, priors, chosen.settings, belief, step, space)
+    if domain.cells.shape[0] <= MAX_CELLS:
+        return domain, np.int64(-1)
+    kept[k] = keep_large(kept, k, chosen, space, domain, belief.kind)
+    return kept[k].domain, k
 
 
 @kernel
@@ -151,17 +145,17 @@ def _glide(chosen, moves, space, tables, requests, words, span, at, belief, acco
 
 
 @kernel
-def _look(chosen, space, place, domain, large, cell):
+def _look(chosen, space, domain, words, large, cell):
     """What is known of a domain before anything is repaired."""
     policy, settings = chosen.policy, chosen.settings
     slot, known = np.int64(-1), False
-    if not large:
+    if large < 0:
         slot, known = look_up(policy, settings, space, domain.cells)
-    s = surrogate_of(policy, domain.cells, place.words, cell)
+    s = surrogate_of(policy, domain.cells, words, cell)
     entry = np.int64(-1)
     if known:
         entry = known_entry(space.patterns, slot, domain.cells, s)[1]
-    return Known(domain, s, slot, known, entry)
+    return Known(domain, s, slot, known, entry, large)
 
 
 @kernel
@@ -179,44 +173,56 @@ def _conclude(release, known, repaired, fresh, chosen, tables, priors, account, 
 
 
 @kernel
-def _place_of(first, k):
-    """Work space for a shared prior under policy number k."""
-    return Workspace(first.words[k], first.head[k], first.position[k], first.rows[k])
+def _repair(kept, chosen, space, known):
+    """(the repaired domain, where it is needed; the slot where it is remembered, or -1)."""
+    if known.large >= 0 or known.entry >= 0:
+        return kept[max(known.large, 0)].repaired, known.slot
+    how, slot = chosen.settings, known.slot
+    repaired = make_repaired_domain(
+        chosen.policy, how.strategy, how.calibration, space.domain, known.domain.cells
+    )
+    if slot >= 0 and not known.known:
+        slot = learn(chosen.policy, how, space, slot, repaired)
+    return repaired, slot
 
 
 @kernel
-def _repaired(chosen, place, cells):
-    """The repaired domain of these cells, which the work space's bitmask already holds."""
-    how = chosen.settings
-    return make_repaired_domain(chosen.policy, how.strategy, how.calibration, place, cells)
+def _release_large(kept, chosen, space, tables, known, replay, words):
+    """Release from a large domain; what noise could say stays at hand."""
+    k, policy, settings = known.large, chosen.policy, chosen.settings
+    prior, domain, repaired, output = kept[k]
+    if not allows(output, known.s):
+        output = output_of(policy, settings, repaired, known.s)
+        if output.claim.shape[0] > 0:
+            kept[k] = Kept(prior, domain, repaired, output)
+    return release_output(
+        policy, settings, tables, repaired, output, domain, known.s, replay, words, space
+    )
 
 
 @kernel
-def _no_domains(policies, settings, space):
-    """For each policy the repaired domain of no locations, and the belief on it."""
-    none, number = space.cells[:0], policies.cliques.shape[0]
-    nothing = Belief(LOGS, none, space.values[:0])
-    out, domains = [], []
-    for k in range(number):
-        place, policy = _place_of(space.first, k), policy_at(policies, k)
-        out.append(
-            make_repaired_domain(policy, settings.strategy, settings.calibration, place, none)
-        )
-        domains.append(nothing)
-    return out, domains
-
-
-@kernel
-def _release(chosen, space, tables, known, slot, repaired, replay, words):
+def _release(kept, chosen, space, tables, known, slot, repaired, replay, words):
     """Release from a domain, by its pattern where the table is known."""
+    if known.large >= 0:
+        return _release_large(kept, chosen, space, tables, known, replay, words)
     if known.entry >= 0:
         return release_pattern(chosen.settings, space, tables, known, replay, words)
     release = release_from(
         chosen.policy, chosen.settings, tables, repaired, known.domain, known.s, replay, words,
-        space.likelihood,
+        space,
     )  # fmt: skip
     learn_entry(space.patterns, slot, known, release.entry)
     return release
+
+
+@kernel
+def _put_away(known, repaired, words):
+    """Leave the work space of a domain that is not kept as it was."""
+    if known.large >= 0:
+        return
+    if known.entry < 0:
+        discard(repaired)
+    clear_cells(words, known.domain.cells, known.domain.cells.shape[0])
 
 
 @kernel
@@ -236,9 +242,7 @@ def run_users(
     refresh(space.patterns, tables.version)
     space.told[:] = np.uint64(0)
     pools, draws, replay = make_pools(), _make_draws(), requests.replay
-    # the domain of a large prior is at hand for all users who share it, under each policy
-    shared, shared_domain = _no_domains(policies, settings, space)
-    prior = np.full(len(shared), -1, np.int64)
+    kept, small = nothing_kept(policies, settings, space), space.domain.words
     chosen = choose(policies, settings, requests.epsilons, np.int64(0))
     first = last = np.int64(-1)  # events whose draws are at hand
     for u in range(users[0], users[1]):
@@ -260,25 +264,17 @@ def run_users(
             step, cell, fresh = requests.steps[e], requests.cells[e], belief.kind
             if fresh < 0 and at < step - 1:
                 belief, at = through_silence(moves, belief, at, step - 1, space), step - 1
-            large, k = _is_large(priors, fresh), number_of_policy(chosen)
-            place = _place_of(space.first, k) if large else space.domain
-            ready, domain, repaired = large and fresh == prior[k], shared_domain[k], shared[k]
-            if not ready:
-                if large:
-                    _leave(repaired)
-                domain = _domain(moves, priors, settings, belief, step, space, place.words)
-            known = _look(chosen, space, place, domain, large, cell)
-            slot, out.surrogate[e] = known.slot, not test1(place.words, cell)
-            if known.entry < 0 and not ready:
-                repaired = _repaired(chosen, place, domain.cells)
-                if large:
-                    shared_domain[k], shared[k], prior[k] = domain, repaired, fresh
-                elif slot >= 0 and not known.known:
-                    slot = learn(chosen.policy, chosen.settings, space, slot, repaired)
+            domain, large = _find_domain(kept, chosen, moves, priors, belief, step, space)
+            words = space.large.words[large] if large >= 0 else small
+            known = _look(chosen, space, domain, words, large, cell)
+            repaired, slot = _repair(kept, chosen, space, known)
+            out.surrogate[e] = not test1(words, cell)
             _tell(space.patterns, slot, repaired, chosen.number, e, out)
-            release, words = nothing_released(), draws.words[e - first]
+            release, drawn = nothing_released(), draws.words[e - first]
             if not (replay and out.surrogate[e]):
-                release = _release(chosen, space, tables, known, slot, repaired, replay, words)
+                release = _release(
+                    kept, chosen, space, tables, known, slot, repaired, replay, drawn
+                )
             pools = record(release, known, requests, tables, space, e, pools, out)
             if release.cell >= 0:
                 belief, account = _conclude(
@@ -286,14 +282,13 @@ def run_users(
                 )
                 at = step
                 out.surrogate[e] |= belief.cells.shape[0] == 0  # only in a replay
-            if not large:
-                _put_away(known, repaired, place.words)
+            _put_away(known, repaired, words)
             if release.cell < 0 or belief.cells.shape[0] == 0:
                 break
             e += 1
         pools = store(belief, at, account, space.used, u, e, pools, ends)
-    for repaired in shared:
-        _leave(repaired)
+    for one in kept:
+        leave(one.repaired)
     return collect(pools)
 
 
@@ -303,13 +298,12 @@ def domain_of(policy, moves, settings, space, beliefs, priors, u, step):
     belief, at = _open_belief(beliefs, u, space), beliefs.at[u]
     if belief.kind < 0 and at < step - 1:
         belief = through_silence(moves, belief, at, step - 1, space)
-    words = space.domain.words
-    domain = _domain(moves, priors, settings, belief, step, space, words)
+    domain = _domain(moves, priors, settings, belief, step, space)
     repaired = make_repaired_domain(
         policy, settings.strategy, settings.calibration, space.domain, domain.cells
     )
     found = domain.cells.copy(), repaired.added.copy()
-    _leave(repaired)
+    leave(repaired)
     return found
 
 

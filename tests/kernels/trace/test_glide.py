@@ -35,7 +35,7 @@ def table(matrix=P):
     repaired = make_repaired_domain(POLICY, 0, 0, space.domain, CELLS)
     assert repaired.added.tolist() == [[5, 3]]
     belief = Belief(OWN, CELLS, np.full(3, 1 / 3))
-    how = repaired, belief, 2, False, QUARTERS[0], space.likelihood
+    how = repaired, belief, 2, False, QUARTERS[0], space
     key = release.release_from(POLICY, SETTINGS, tables_of([]), *how).key
     return tables_of([(key, matrix)])
 

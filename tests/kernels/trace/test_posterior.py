@@ -35,7 +35,7 @@ def test_products_over_the_members(kind, column):
     """By a column of a table, or by likelihoods in the work space (column -1)."""
     space = make_step_workspace(12, 1)
     with np.errstate(divide="ignore"):
-        space.likelihood[:3] = np.log(P[:, 1])
+        space.likelihood[:3], space.chances[:3] = np.log(P[:, 1]), P[:, 1]
     chance = P[:, column] if column >= 0 else P[:, 1]
     tables = tables_of([([1], P)])
     found = kernels.posterior(release_of(column), belief_of(kind), tables, space)
@@ -69,7 +69,7 @@ def test_nothing_possible_is_lost_to_underflow(tiny):
 
 def test_nobody_can_have_released_it():
     space = make_step_workspace(12, 1)
-    space.likelihood[:3] = -np.inf
+    space.likelihood[:3], space.chances[:3] = -np.inf, 0.0
     assert len(kernels.posterior(release_of(-1), belief_of(LOGS), tables_of([]), space).cells) == 0
 
 
@@ -77,11 +77,11 @@ def test_nobody_can_have_released_it():
 def test_likelihoods_are_kept_behind_others(column):
     space = make_step_workspace(12, 1)
     with np.errstate(divide="ignore"):
-        space.likelihood[:3] = np.log(P[:, 1])
+        space.likelihood[:3], space.chances[:3] = np.log(P[:, 1]), P[:, 1]
     cells, logs = Pool(np.array([5], np.int32), 1), Pool(np.array([-9.0]), 1)
     how = release_of(column), belief_of(OWN), tables_of([([1], P)]), space
     cells, logs = kernels.keep_likelihoods(*how, cells, logs)
     assert contents(cells).tolist() == [5, 2, 9]
     assert contents(logs) == pytest.approx([-9.0, np.log(0.25), np.log(0.5)])
-    found, at = kernels.likelihoods_of(how[0], *how[2:])
+    found, _, at = kernels.likelihoods_of(how[0], *how[2:])
     assert found[at + 1] == -np.inf

@@ -12,10 +12,10 @@ def test_work_space():
     space = records.make_step_workspace(130, 0)
     assert space.domain.words.tolist() == [0, 0, 0]
     assert space.domain.head.tolist() == [-1]
-    assert space.first.words.tolist() == [[0, 0, 0]]
-    assert space.first.head.tolist() == [[-1]]
-    assert not np.shares_memory(space.domain.words, space.first.words)
-    wide = "cells values sums flagged own_cells own_values kept edges likelihood"
+    assert space.large.words.tolist() == 2 * [[0, 0, 0]]  # of a prior, and of a belief
+    assert space.large.head.tolist() == 2 * [[-1]]
+    assert not np.shares_memory(space.domain.words, space.large.words)
+    wide = "cells values sums flagged own_cells own_values kept edges likelihood chances"
     assert {len(getattr(space, name)) for name in wide.split()} == {130}
     small = patterns.MAX_CELLS
     assert [len(space.key), len(space.new_cells), len(space.new_values)] == [small] * 3
@@ -28,10 +28,11 @@ def test_work_space():
 
 def test_work_space_of_several_policies():
     space = records.make_step_workspace(130, 4, 70)
-    assert space.first.words.shape == (70, 3)
-    assert space.first.head.shape == (70, 4)
-    assert space.first.position.shape == (70, 130)
-    assert space.first.rows.shape == (70, 4, 130)
+    assert space.large.words.shape == (140, 3)
+    assert space.large.head.shape == (140, 4)
+    assert space.large.position.shape == (140, 130)
+    assert space.large.rows.shape == (140, 4, 130)
+    assert space.large.cells.shape == (140, 130)
     assert len(space.edges) == 70 * 130
     assert len(space.used) == records.words_for(70) == 2
     assert records.make_ends(3, 70).used.shape == (3, 2)

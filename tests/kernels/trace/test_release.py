@@ -44,7 +44,7 @@ def test_a_missing_table_is_asked_for_and_then_drawn_from():
     def released(key, words=HALF, replay=False):
         tables = tables_of([(key, P)] if len(key) else [])
         return release.release_from(
-            policy, TABLE, tables, repaired, even(cells), 0, replay, words, space.likelihood
+            policy, TABLE, tables, repaired, even(cells), 0, replay, words, space
         )
 
     none = released(np.empty(0, np.int64))
@@ -64,7 +64,7 @@ def test_remapped_answers_have_likelihoods_of_their_own(kind):
     policy, space, cells = place(GRAPH, [0, 5])
     repaired = repaired_of(policy, space, cells)
     settings = trace_settings(tables=9, with_hull=False, remap=True)
-    how = even(cells, kind), 0, False, MOST, space.likelihood
+    how = even(cells, kind), 0, False, MOST, space
     key = release.release_from(policy, settings, tables_of([]), repaired, *how).key
     tables = tables_of([(key, P)], [np.array([[0.0, 3.0], [0.0, 3.0]])])
     found = release.release_from(policy, settings, tables, repaired, *how)
@@ -86,7 +86,7 @@ def test_noise_says_how_likely_it_was_and_what_is_to_be_proved(calibration, name
         words = np.array([2**60 + s, 2**62, 2**61, 2**63], np.uint64)
         found = release.release_from(
             policy, settings, tables_of([]), repaired, even(cells), s, False, words,
-            space.likelihood,
+            space,
         )  # fmt: skip
         members = cells[found.positions]
         outputs = sorted(domain) if calibration else naive.component(12, kept, s)
@@ -117,7 +117,7 @@ def test_a_tie_along_a_line_is_broken_as_its_likelihoods_are():
     def released(s, replay):
         found = release.release_from(
             policy, trace_settings(calibration=1), tables_of([]), repaired, even(cells), s,
-            replay, words, space.likelihood,
+            replay, words, space,
         )  # fmt: skip
         return found.cell, space.likelihood[: len(cells)].copy()
 
@@ -134,7 +134,7 @@ def test_a_claim_of_scattered_points_never_fills_a_box():
     policy, space, cells = place(pf.complete(sites), range(4))
     claim = release.release_from(
         policy, trace_settings(), tables_of([]), repaired_of(policy, space, cells), even(cells),
-        0, False, HALF, space.likelihood,
+        0, False, HALF, space,
     ).key  # fmt: skip
     assert claim[:6].tolist() == [1, 4, 2, 2, 0, 0]
 
@@ -174,21 +174,17 @@ def test_a_pattern_releases_what_its_domain_does(calibration):
         for s in cells.tolist():
             repaired = make_repaired_domain(policy, 0, calibration, space.domain, cells)
             how = domain, s, False, MOST
-            none = release.release_from(
-                policy, settings, tables_of([]), repaired, *how, space.likelihood
-            )
+            none = release.release_from(policy, settings, tables_of([]), repaired, *how, space)
             k = len(none.positions)
             tables = tables_of([(none.key, np.full((k, k), 1 / k))])
-            direct = release.release_from(
-                policy, settings, tables, repaired, *how, space.likelihood
-            )
+            direct = release.release_from(policy, settings, tables, repaired, *how, space)
             discard(repaired)
-            known = release.Known(domain, s, slot, True, -1)
+            known = release.Known(domain, s, slot, True, -1, -1)
             assert release.known_entry(space.patterns, slot, cells, s)[1] == -1
             release.learn_entry(space.patterns, slot, known, direct.entry)
             _, entry = release.known_entry(space.patterns, slot, cells, s)
             assert entry == direct.entry
-            known = release.Known(domain, s, slot, True, entry)
+            known = release.Known(domain, s, slot, True, entry, -1)
             found = release.release_pattern(settings, space, tables, known, False, MOST)
             assert found.cell == direct.cell
             assert found.positions.tolist() == direct.positions.tolist()
@@ -228,7 +224,7 @@ def test_surrogates_and_replays():
     assert release.surrogate_of(policy, cells, space.domain.words, 2) == 1
     found = release.release_from(
         policy, trace_settings(), tables_of([]), repaired, even(cells), 4, True, HALF,
-        space.likelihood,
+        space,
     )  # fmt: skip
     assert found.cell == 4
     assert set(cells[found.positions].tolist()) >= {0, 1, 4, 5}

@@ -82,7 +82,7 @@ class Users:
             requests,
             beliefs, self.priors, ledger, some or (0, n), self.out, self.ends,
         )  # fmt: skip
-        assert not (self.space.domain.words.any() or self.space.first.words.any())
+        assert not (self.space.domain.words.any() or self.space.large.words.any())
         assert (self.space.domain.head == -1).all()
         assert not self.space.flagged.any()
         end = self.ends
