@@ -21,7 +21,7 @@ from .plan import Plan
 from .release import certified, check_places
 from .released import ALONE, Outcome
 from .source import FileSource
-from .tasks import Chunk, Context
+from .task_context import Chunk, Context, put_chunks, put_context
 
 
 class AlongFiles:
@@ -56,7 +56,7 @@ class AlongFiles:
             plan, job.seed, [file.path.absolute() for file in files], digest,
             parts, batch_rows, _is_remembered(plan), executor is not None,
         )  # fmt: skip
-        tasks.put_context(self._folder, self._context)
+        put_context(self._folder, self._context)
         self._pieces = [
             (f, groups) for f, file in enumerate(files) for groups in file.groups(tasks.CHUNK_ROWS)
         ]
@@ -77,7 +77,7 @@ class AlongFiles:
             outcome.own = fixes.share_of(self._plan.mobility)
         each = [(i, j, rows) for i, s in enumerate(said) for j, rows in enumerate(s["chunks"])]
         self._chunks = [Chunk(*chunk, number) for number, chunk in enumerate(each)]
-        tasks.put_chunks(self._folder, self._context.digest, self._chunks)
+        put_chunks(self._folder, self._context.digest, self._chunks)
         booking = Booking(self._plan, self._job.name, self._folder)
         if self._plan.ledger is not None or (self._plan.limits and self._plan.on_error == "raise"):
             booking.begin(self._count)

@@ -97,9 +97,8 @@ class LikelihoodRows(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What a release gives: the state before it, with users' own priors where these are told by
-    their first cells, and after it; by event what was released and how likely, and what there is to
-    prove of it."""
+    """What a release gives: the state before it (with priors that first cells tell) and after it;
+    by event what was released and how likely, and what there is to prove of it."""
 
     before: State
     state: State
@@ -179,11 +178,10 @@ class TraceEngine:
         try:
             space = self._spare.get_nowait()
         except Empty:
-            stacked = self._stacked
+            rows, cols = int(self._stacked.rows.max()), int(self._stacked.cols.max())
             space = records.make_step_workspace(
-                self.locations.size, self.policies.n_cliques, len(self.policies), stacked.rows,
-                stacked.cols,
-            )  # fmt: skip
+                self.locations.size, self.policies.n_cliques, len(self.policies), rows, cols
+            )
         yield space
         self._spare.put(space)
 

@@ -126,8 +126,9 @@ def _fill(policy, members, z, near, polygon, epsilon, missing, places, logs, cha
 @kernel
 def look_up_column(columns, policy, members, z, polygon, epsilon, logs, chances):
     """logs[k] = ln Pr(members[z] | members[k]) for K of rank 2 on a grid, chances[k] its
-    exponential; returns whether there is a memory for it, else nothing is written."""
-    if columns.keys.shape[0] == 0:
+    exponential; returns whether there is a memory for it, else nothing is written. A policy with
+    weights has none: it lies on a finer lattice."""
+    if columns.keys.shape[0] == 0 or policy.rows == 0:
         return False
     near, key = _sites_around(policy, members, z), np.empty(LONGEST, np.int64)
     n = _write_key(policy, members, z, near, polygon, epsilon, key)

@@ -1,0 +1,99 @@
+"""What the tasks of a job know of each other: the plan and the chunks, as files in the work folder.
+
+A process that works for a job reads each of them once."""
+
+import json
+import pickle
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from pglp_fast._util.storage import SECRET, replacing
+from pglp_fast.errors import InvalidState
+
+from .elsewhere import settled
+from .plan import Plan
+from .source import FileSource
+
+
+@dataclass(frozen=True)
+class Context:
+    """What all tasks of a job know.
+
+    Attributes
+    ----------
+    plan, seed : what decides the release
+    paths : files of the source
+    digest : of the job, with how it is cut up
+    parts : of the persons
+    batch_rows : rows read at a time
+    remember : whether to hash fixes, to compare with those of the model
+    pooled : whether tasks run in processes that may all have to compile
+    """
+
+    plan: Plan
+    seed: int
+    paths: list[Path]
+    digest: str
+    parts: int
+    batch_rows: int
+    remember: bool
+    pooled: bool
+
+    def source(self, file: int) -> FileSource:
+        return FileSource(self.paths[file], self.plan, self.batch_rows)
+
+    def name(self, kind: str, *numbers: int) -> str:
+        """Of a file in the folder: of this number of parts, and of this size of batches."""
+        return "-".join(map(str, (kind, *numbers, "of", self.parts, "by", self.batch_rows)))
+
+
+_context: dict[tuple[Path, str], Context] = {}  # of the job that this process works for
+
+
+def put_context(folder: Path, context: Context) -> None:
+    """Leave the plan where tasks find it, for its owner only: the key is in it. Tasks that run here
+    find the very plan, with all that was made from it."""
+    with replacing(folder / "plan", SECRET) as part:
+        part.write_bytes(pickle.dumps(replace(context, plan=settled(context.plan))))
+    _context.clear()
+    _context[folder, context.digest] = context
+
+
+def context_of(folder: Path, digest: str) -> Context:
+    """Read once in a process; ``digest``: of the job."""
+    known = _context.get((folder, digest))
+    if known is not None:
+        return known
+    found = pickle.loads((folder / "plan").read_bytes())
+    if not isinstance(found, Context) or found.digest != digest:
+        raise InvalidState(f"{folder} is of another job: start it again")
+    _context.clear()
+    _context[folder, digest] = found
+    return found
+
+
+class Chunk(NamedTuple):
+    """Fixes of some rows: number ``part`` of what piece ``piece`` of the source left, and
+    ``number`` of all."""
+
+    piece: int
+    part: int
+    rows: int
+    number: int
+
+
+def put_chunks(folder: Path, digest: str, chunks: list[Chunk]) -> None:
+    """Leave the list of chunks where tasks find it."""
+    with replacing(folder / "chunks", SECRET) as part:
+        part.write_text(json.dumps([digest, chunks]))
+
+
+@lru_cache(maxsize=1)
+def chunks_of(folder: Path, digest: str) -> list[Chunk]:
+    """Read once in a process."""
+    job, chunks = json.loads((folder / "chunks").read_text())
+    if job != digest:
+        raise InvalidState(f"{folder} is of another job: start it again")
+    return [Chunk(*chunk) for chunk in chunks]
