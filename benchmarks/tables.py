@@ -29,9 +29,13 @@ def _time(value):
     """Seconds in a unit that reads well."""
     for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if value >= size:
-            digits = f"{value / size:.2g}" if value < 10 * size else f"{value / size:.0f}"
-            return f"{digits} {unit}"
+            return f"{_ratio(value / size)} {unit}"
     return f"{value * 1e9:.0f} ns"
+
+
+def _ratio(value):
+    """Two digits."""
+    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
 
 
 def _table(head, rows):
@@ -52,11 +56,14 @@ def releases():
     for threads in (1, 2):
         pf.set_num_threads(threads)
         took = seconds(lambda: m.release(cells), 3)
-        against = f"{took / noise:.2g} of NumPy's raw noise, {took / gather:.2g} of `table[cells]`"
+        against = f"{_ratio(took / noise)} of NumPy's raw noise, "
+        against += f"{_ratio(took / gather)} of `table[cells]`"
         rows.append((f"10 million P-PIM releases, {threads} thread(s)", _time(took), against))
     pf.set_num_threads(before)
     one, call = seconds(lambda: [m.release(5) for _ in range(1000)]) / 1000, scalar_call()
-    rows.append(("one release in a call", _time(one), f"{one / call:.2g} scalar calls of NumPy"))
+    rows.append(
+        ("one release in a call", _time(one), f"{_ratio(one / call)} scalar calls of NumPy")
+    )
     make = seconds(lambda: pf.PPIM(pf.blocks(pf.Grid(1000, 1000), 5), epsilon=1.0).release([0]), 3)
     rows.append(("a policy of 12 million edges and a mechanism", _time(make), ""))
     return _table(("what", "takes", "against"), rows)
@@ -71,10 +78,10 @@ def traces():
         some = walks(grid, users, steps)
         took = seconds(lambda some=some: releaser.run(some), 3) / some.size
         what = f"a user-step, exact, {users:,} users x {steps}, 300 x 300, `blocks(g, 3)`"
-        rows.append((what, _time(took), f"{took / call:.2g} scalar calls of NumPy"))
+        rows.append((what, _time(took), f"{_ratio(took / call)} scalar calls of NumPy"))
     stream, walk = releaser.start(1, "point"), iter(walks(grid, 1, 3000)[0])
     one = seconds(lambda: [stream.step([next(walk)]) for _ in range(300)]) / 300
-    rows.append(("one user's step in a call", _time(one), f"{one / call:.2g} scalar calls"))
+    rows.append(("one user's step in a call", _time(one), f"{_ratio(one / call)} scalar calls"))
     _, model, graph = places()
     events = check_ins(model)
     by_place = pf.TraceReleaser(graph, model, epsilon=1.0, rng=0)
@@ -130,8 +137,8 @@ def starts():
     ours = seconds(lambda: fresh_process("import pglp_fast"), 3)
     cold = seconds(cold_start, 1)
     rows = [
-        ("`import pglp_fast`", _time(ours), f"{ours / numba:.2g} imports of Numba"),
-        ("first release and certificate", _time(cold), f"{cold / numba:.2g} imports of Numba"),
+        ("`import pglp_fast`", _time(ours), f"{_ratio(ours / numba)} imports of Numba"),
+        ("first release and certificate", _time(cold), f"{_ratio(cold / numba)} imports of Numba"),
     ]
     return _table(("what", "takes", "against"), rows)
 
@@ -147,7 +154,7 @@ def commands():
         along = seconds(lambda: quiet("release", table, "-o", out, *HOW, "--mobility", model), 1)
     rows = [
         ("a million rows, row by row", _time(plain), ""),
-        ("the same along 2,000 traces", _time(along), f"{along / plain:.2g} times as long"),
+        ("the same along 2,000 traces", _time(along), f"{_ratio(along / plain)} times as long"),
     ]
     return _table(("`pglp-fast release`", "takes", "against"), rows)
 

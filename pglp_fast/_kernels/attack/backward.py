@@ -12,7 +12,7 @@ from pglp_fast._kernels.base.bits import clear_cells, set_cells, test1
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.base.logarithms import log_add, softmax
 
-from .gaps import BACK, LOGS, empty_layer, pass_gap
+from .gaps import BACK, LOGS, empty_layer, pass_towards
 from .records import TINY
 
 
@@ -97,9 +97,10 @@ def smooth_person(moves, turned, seen, u, space, messages, last):
         gap = steps[first + r] - step
         n, kind = _place_ahead(cells, likelihood, beta, begin, end, future, layers.here)
         if gap > 1:
-            layers, n, kind, shift, more = pass_gap(
-                turned, moves, cycle, step + gap - 1, -1, gap - 1, kind, n, layers
-            )
+            layers, n, kind, shift, more = pass_towards(
+                turned, moves, cycle, step + gap - 1, -1, gap - 1, kind, n, layers,
+                cells[before:begin],
+            )  # fmt: skip
             gain = shift + more
         _gather_back(
             indptr[cycle[step % cycle.shape[0]]], moves, cells, before, begin, layers.here, n,

@@ -12,7 +12,7 @@ from pglp_fast._kernels.base.bits import clear_cells, set1, sort_cells, test1
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.base.logarithms import log_add
 
-from .gaps import BEST, SUM, empty_layer, gather_best, gather_sums, pass_gap, place
+from .gaps import BEST, SUM, empty_layer, gather_best, gather_sums, pass_gap, pass_towards, place
 from .records import TIE, TINY, with_states
 
 
@@ -112,8 +112,8 @@ def _pass_layer(moves, turned, cycle, step, gap, cells, logs, kind, targets, lay
 
     The last move is made backward, from the targets: they are few, the layer may be the map."""
     kind = place(cells, logs, kind, layers.here)
-    layers, n, kind, shift, _ = pass_gap(
-        moves, turned, cycle, step, 1, gap - 1, kind, cells.shape[0], layers
+    layers, n, kind, shift, _ = pass_towards(
+        moves, turned, cycle, step, 1, gap - 1, kind, cells.shape[0], layers, targets
     )
     here, words = layers.here, layers.words
     last = turned.indptr[cycle[(step + gap - 1) % cycle.shape[0]]]

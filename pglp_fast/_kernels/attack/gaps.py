@@ -10,7 +10,11 @@ values. If a layer comes back, within a factor 1 + d, after a window of w moves,
 later it is where it was within (1 + d)^m, short of a common factor. Layers are compared with one
 saved at moves 1, 3, 7, 15, ... (Brent, An Improved Monte Carlo Factorization Algorithm, 1980),
 which finds any window, and so the period of a periodic chain; d of 2^-50 a move is what rounding
-would add on the way."""
+would add on the way.
+
+Where a short gap ends in few locations, a location matters only while the moves that are left lead
+from it to one of them. All others are dropped on the way: whatever leads to one that matters
+matters as well, so that nothing else changes, to the last bit."""
 
 import numpy as np
 
@@ -29,6 +33,8 @@ LOGS = 4  # as BACK or SUM, with ln b for a value
 
 _ROUNDING = 2.0**-50
 _MOST = 0.2  # share of the map from which on a layer is pulled, not pushed
+_SHORT = 64  # moves of a gap in which only what leads to its end is followed
+_FEW = 0.1  # share of the map that the end of such a gap is at most
 
 
 @kernel
@@ -245,7 +251,7 @@ def pass_gap(moves, turned, cycle, step, stride, count, kind, n, layers):
 
     Returns (the layers with the result in ``here``, how many locations, the kind it is of now, what
     to add to ln value, what to add to other)."""
-    here, there, kept, words = layers
+    here, there, kept, words, hops = layers
     power, since, n_kept, found = 1, 0, -1, False
     shift = gain = 0.0
     while count > 0:
@@ -266,7 +272,58 @@ def pass_gap(moves, turned, cycle, step, stride, count, kind, n, layers):
         if since >= power and not found:
             _keep(here, n, kept)
             n_kept, power, since = n, 2 * power, 0
-    return Layers(here, there, kept, words), n, kind, shift, gain
+    return Layers(here, there, kept, words, hops), n, kind, shift, gain
+
+
+@kernel
+def _count_hops(indptr, indices, ends, most, hops, queue):
+    """hops[i] = the least number of moves from i to one of ``ends``, of those it takes at most
+    ``most`` moves from, by a transposed matrix; returns how many these are, listed in ``queue``."""
+    n = head = 0
+    for j in ends:
+        hops[j], queue[n] = 0, j
+        n += 1
+    while head < n and hops[queue[head]] < most:
+        j = queue[head]
+        head += 1
+        for e in range(indptr[j], indptr[j + 1]):
+            i = indices[e]
+            if hops[i] < 0:
+                hops[i], queue[n] = hops[j] + 1, i
+                n += 1
+    return n
+
+
+@kernel
+def _drop(layer, n, hops, left):
+    """Keep the locations from which so many moves may lead to the end; returns how many."""
+    cells, value, m = layer.cells, layer.value, 0
+    for k in range(n):
+        i = cells[k]
+        if 0 <= hops[i] <= left:
+            cells[m] = i
+            m += 1
+        else:
+            value[i] = 0.0
+    return m
+
+
+@kernel
+def pass_towards(moves, turned, cycle, step, stride, count, kind, n, layers, ends):
+    """``pass_gap`` where only what one more move leads to, or may lead to, ``ends`` matters."""
+    few = ends.shape[0] < _FEW * layers.hops.shape[0]
+    if not few or not 1 < count <= _SHORT or moves.indptr.shape[0] > 1:
+        return pass_gap(moves, turned, cycle, step, stride, count, kind, n, layers)
+    here, there, kept, words, hops = layers
+    near = _count_hops(turned.indptr[0], turned.indices, ends, count + 1, hops, kept.cells)
+    n = _drop(here, n, hops, count + 1)
+    for left in range(count, 0, -1):
+        m, kind = _move(moves, turned, 0, here, n, there, words, kind)
+        empty_layer(here, n)
+        here, there, n = there, here, _drop(there, m, hops, left)
+    for k in range(near):
+        hops[kept.cells[k]] = -1
+    return Layers(here, there, kept, words, hops), n, kind, 0.0, 0.0
 
 
 @kernel

@@ -32,8 +32,9 @@ Map = namedtuple("Map", "lattice dx dy cols")
 Messages = namedtuple("Messages", "start cells back p logs likelihood beta")
 # a sparse vector: which locations, then by location up to three numbers; value is 0 elsewhere
 Layer = namedtuple("Layer", "cells value other origin")
-# where gaps are passed: three layers, and a bitmask of locations, empty
-Layers = namedtuple("Layers", "here there kept words")
+# where gaps are passed: three layers; a bitmask of locations, empty; by location, the moves from
+# there to where a gap ends, -1 between uses
+Layers = namedtuple("Layers", "here there kept words hops")
 # of the targets of a move, by location: p^- or its logarithm, the best path's score, and the state
 # that comes from, -1 for none; arbitrary elsewhere
 Arrivals = namedtuple("Arrivals", "sum best back")
@@ -59,7 +60,7 @@ def make_workspace(n, dx, dy, cols):
     mass = Mass(np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n), dx, dy, cols)
     words = np.zeros((n + 63) >> 6, np.uint64)
     return Workspace(
-        Layers(make_layer(n), make_layer(n), make_layer(n), words),
+        Layers(make_layer(n), make_layer(n), make_layer(n), words, np.full(n, -1, np.int32)),
         Arrivals(np.zeros(n), np.zeros(n), np.zeros(n, np.int32)),
         Guessing(mass, np.empty((STACK, 5), np.int64), np.empty(max(n, STACK))),
         np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n), np.empty(n),

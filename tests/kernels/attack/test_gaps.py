@@ -54,6 +54,35 @@ def test_sums_are_products_with_powers(count, cycle):
     assert values * np.exp(shift) == pytest.approx(p[p > 0], rel=1e-12)
 
 
+@pytest.mark.parametrize("kind", [gaps.SUM, gaps.BEST, gaps.BACK])
+@pytest.mark.parametrize("tiny", [1.0, 1e-250], ids=["plain", "underflow"])
+def test_only_what_leads_to_the_end_is_followed(kind, tiny):
+    """A walk on a ring of 60, to one location in ten moves: where the last move is made from, all
+    is as without, to the last bit; the rest of the ring is not there."""
+    rng = np.random.default_rng(1)
+    A = (ring(60, 0.4) + ring(60, 0.4).T) * rng.random((60, 60))
+    A /= A.sum(axis=1, keepdims=True)
+    ends, count = np.array([12], np.int32), 9
+    found = []
+    for towards in (True, False):
+        layers = records.make_workspace(60, 1.0, 1.0, 0).layers
+        cells, logs = np.array([5, 7, 40], np.int32), np.log([0.5, 0.3 * tiny, 0.2])
+        now = gaps.place(cells, logs, kind, layers.here)
+        how = *moves_of(A), np.array([0]), 3, 1, count, now, 3, layers
+        layers, m, now, *_ = gaps.pass_towards(*how, ends) if towards else gaps.pass_gap(*how)
+        assert (layers.hops == -1).all()
+        assert not layers.words.any()
+        assert not layers.there.value.any()
+        here, at = layers.here, layers.here.cells[:m]
+        last = at[A[at, 12] > 0]
+        found.append((now, last, here.value[last], here.other[last], here.origin[last]))
+        assert (m == len(last)) == towards
+        assert np.count_nonzero(here.value) <= m
+    for one, other in zip(*found, strict=True):
+        assert np.array_equal(one, other)
+    assert len(found[0][1]) == 3
+
+
 def test_a_gap_without_end_settles():
     """Would go on for years if it did not: to the stationary distribution, to the right phase of a
     periodic one, and to that of several matrices."""
