@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pglp_fast._util.packages import Later, need
-from pglp_fast.errors import InvalidParameter
+from pglp_fast.errors import InvalidParameter, InvalidTable
 from pglp_fast.io.arrow import frame_batches
 from pglp_fast.io.batch import to_tracks
 from pglp_fast.io.columns import match
@@ -62,6 +62,8 @@ def release_table(frame: Any, plan: Plan) -> Any:
                 f"{name} is for text files, and this is a {type(frame).__name__}"
             )
     pandas = hasattr(frame, "iloc")
+    if pandas and not hasattr(frame, "columns"):
+        raise InvalidTable(f"a table has columns, and this is a {type(frame).__name__}")
     if pandas and any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
     plan.check()

@@ -9,15 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pglp_fast._util import times, validate as check
+from pglp_fast._util import times
 from pglp_fast.adversary.mobility import MobilityModel
 from pglp_fast.errors import InvalidLocation, InvalidParameter, InvalidPolicy
-from pglp_fast.io.read import check_forms
 from pglp_fast.mechanisms.contract import Mechanism
 from pglp_fast.mechanisms.registry import MECHANISMS, load
 from pglp_fast.mechanisms.remapped import Remapped
 from pglp_fast.policy.graph import PolicyGraph
-from pglp_fast.policy.groups import CALIBRATIONS
 from pglp_fast.space.grid import Grid
 from pglp_fast.traces.policies import DEFAULT, PolicySet
 from pglp_fast.traces.releaser import TraceReleaser
@@ -25,11 +23,11 @@ from pglp_fast.traces.spending import SLACK, Limits
 
 from . import budgets, plan_facts, plan_file
 from .maps import describe, open_model
+from .plan_checks import MOVING, check_plan
 from .policies import spelt_policy
 from .rules import Rules
 
 Path = str | os.PathLike[str]
-_MOVING = {"repair": "min-area", "delta": 0.0, "likelihood": "exact"}  # only with mobility
 _READING = ("columns", "names", "delimiter", "timezone", "time_format", "decimal")
 
 
@@ -125,56 +123,7 @@ class Plan:
     seed: int | None = None
 
     def __post_init__(self) -> None:
-        check.epsilon(self.epsilon)
-        check.choice(self.calibration, "calibration", CALIBRATIONS)
-        check.choice(self.on_error, "on_error", ("raise", "skip"))
-        check_forms(self.timezone, self.time_format, self.decimal)
-        budgets.read_budgets(self.budget, self.window)
-        if self.seed is not None:
-            check.whole(self.seed, "seed", 0)
-        if self.step is not None:
-            times.duration(self.step, "step")
-        if not isinstance(self.policy, str | PolicyGraph):
-            raise InvalidPolicy(
-                "policy must be a PolicyGraph or a spelling such as 'blocks:3', got "
-                f"{type(self.policy).__name__}"
-            )
-        for name, one in (self.policies or {}).items():
-            if not isinstance(one, str | PolicyGraph) or not isinstance(name, str) or not name:
-                raise InvalidPolicy(
-                    f"policies must be graphs or spellings by name, got {name!r}: {one!r}"
-                )
-        if DEFAULT in (self.policies or {}):
-            raise InvalidPolicy(f"policies has {DEFAULT!r}, which is what policy= is called")
-        self._check_choices()
-        if isinstance(self.keep, str) and self.keep != "all":
-            raise InvalidParameter(
-                f"keep must be a list of columns, or 'all' for every one, got {self.keep!r}"
-            )
-        for name in () if self.mobility is not None else _MOVING:
-            if getattr(self, name) is not None:
-                raise InvalidParameter(
-                    f"{name} is for users who move: give mobility=MODEL, or leave it out"
-                )
-
-    def _check_choices(self) -> None:
-        """A policy, and an epsilon, has one source: a column or the schedule."""
-        rules = self.rules
-        says = (rules is not None and rules.says_policy, rules is not None and rules.says_epsilon)
-        given = zip(("policy_column", "epsilon_column"), says, strict=True)
-        for name, said in given:
-            if said and getattr(self, name) is not None:
-                raise InvalidParameter(f"the schedule says it, and so would {name}: give one")
-        if self.policies and not says[0] and self.policy_column is None:
-            raise InvalidParameter(
-                "policies are there, but nothing says when they hold: give schedule= or "
-                "policy_column="
-            )
-        if rules is not None and self.mobility is None and (rules.by_period or rules.released):
-            raise InvalidParameter(
-                "a schedule by periods or released places is for users who move: give "
-                "mobility=MODEL, or use times and persons"
-            )
+        check_plan(self)
 
     # -- what the fields stand for
 
@@ -292,8 +241,8 @@ class Plan:
     @property
     def moving(self) -> dict[str, Any]:
         """repair, delta and likelihood, as they are used."""
-        given = {name: getattr(self, name) for name in _MOVING}
-        return {k: _MOVING[k] if v is None else v for k, v in given.items()}
+        given = {name: getattr(self, name) for name in MOVING}
+        return {k: MOVING[k] if v is None else v for k, v in given.items()}
 
     @cached_property
     def step_ms(self) -> int:

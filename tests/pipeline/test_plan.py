@@ -148,3 +148,9 @@ def test_it_says_what_it_is():
     text = plan(mobility=model(step_ms=300_000)).describe()
     assert "knows how people move; a person releases once in 5min" in text
     assert "kept: the user and the time" in text
+
+
+@pytest.mark.parametrize("name", ["mechanism", "prefix", "columns", "keep"])
+def test_what_is_of_the_wrong_kind_is_refused(name):
+    with pytest.raises(pf.InvalidParameter, match=f"{name} must be .*, got 5"):
+        pf.Plan(policy="blocks:3", epsilon=1.0, **{name: 5})

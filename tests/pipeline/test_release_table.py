@@ -205,3 +205,8 @@ def test_a_work_folder_of_others_is_refused(tmp_path):
     with pytest.raises(pf.InvalidTable, match="the list of files is empty"):
         pf.release_files([], tmp_path / "o", plan())
     assert not (tmp_path / "o").exists()
+
+
+def test_one_column_is_no_table():
+    with pytest.raises(pf.InvalidTable, match="this is a Series"):
+        pf.release_table(pd.Series([1.0]), plan())
