@@ -112,6 +112,7 @@ def _run(options: argparse.Namespace) -> int:
     import json
 
     import pglp_fast as pf
+    from pglp_fast._util.storage import replacing
 
     from . import terminal
     from .city_run import CityRun
@@ -130,6 +131,7 @@ def _run(options: argparse.Namespace) -> int:
     run.release()
     run.attack()
     document = run.document()
-    (out / "summary.json").write_text(json.dumps(document, indent=2) + "\n")
+    with replacing(out / "summary.json") as part:
+        part.write_text(json.dumps(document, indent=2) + "\n")
     terminal.result(options.json, document, run.text())
     return 0 if document["certificate"]["ok"] else 1

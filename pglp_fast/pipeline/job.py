@@ -252,7 +252,7 @@ def _locked(folder: Path, out: Path) -> int | None:
                 "output"
             ) from None
         there = os.fstat(handle)
-        if there.st_uid != os.geteuid() or stat.S_IMODE(there.st_mode) & 0o077:
+        if there.st_uid != os.geteuid() or stat.S_IMODE(there.st_mode) & 0o022:
             os.close(handle)
             raise InvalidParameter(
                 f"{folder}, where the job would keep its key, is open to others: remove it, or "

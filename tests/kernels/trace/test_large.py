@@ -1,6 +1,8 @@
 """Large domains: kept while their cells are the same, repaired anew when they are not."""
 
+import numba
 import numpy as np
+import pytest
 
 import pglp_fast as pf
 from cases import trace_settings
@@ -14,6 +16,7 @@ from pglp_fast.traces.policies import PolicySet
 GRAPH = pf.blocks(pf.Grid(4, 4), 2)
 
 
+@pytest.mark.skipif(not numba.config.DISABLE_JIT, reason="lists of tuples stay in compiled code")
 def test_kept_and_left():
     policies, settings = PolicySet.of(GRAPH).stacked(), trace_settings()
     space = make_step_workspace(16, GRAPH.n_cliques)
