@@ -1,13 +1,12 @@
 """Every run of the suite draws the same cases: a failure is a bug, never bad luck."""
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import numba
 import pytest
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadFileScheduling
 
 settings.register_profile(
     "fixed",
@@ -41,8 +40,8 @@ def pytest_xdist_auto_num_workers(config):
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionstart(session):
-    """Compile once, by two processes from both ends, before the workers start: else each of them
-    compiles the same kernels. Direct tests of kernels compile others, each its own."""
+    """Compile once, by two processes, before the workers start: these would wait for each other.
+    Direct tests of kernels compile others, each its own."""
     config = session.config
     workers = getattr(config.option, "numprocesses", None)
     if not workers or hasattr(config, "workerinput") or numba.config.DISABLE_JIT:
@@ -57,7 +56,17 @@ def pytest_sessionstart(session):
     wanted = "\n".join(sorted(folder.name for folder in FOLDERS.values()))
     done = next(iter(FOLDERS.values())).parent / "complete"
     if not done.exists() or done.read_text() != wanted:
-        backwards = "from pglp_fast.cli.warmup import warm_up; warm_up(backwards=True)"
-        with subprocess.Popen([sys.executable, "-c", backwards]):
-            warm_up()
+        warm_up()
         done.write_text(wanted)
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """A worker takes a whole file, which shares its fixtures. It takes whole folders of kernels:
+    what they have in common is then translated in one process only."""
+    return _ByFile(config, log)
+
+
+class _ByFile(LoadFileScheduling):
+    def _split_scope(self, nodeid):
+        file = super()._split_scope(nodeid)
+        return file.rpartition("/")[0] if file.startswith("tests/kernels/") else file

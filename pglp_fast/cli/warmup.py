@@ -1,6 +1,8 @@
 """``pglp-fast warmup``: compile now what would be compiled later."""
 
 import argparse
+import subprocess
+import sys
 import time
 from typing import Any
 
@@ -36,11 +38,24 @@ def _run(options: argparse.Namespace) -> None:
     result(options.json, {"seconds": round(seconds, 3)}, text)
 
 
-def warm_up(*, backwards: bool = False) -> None:
-    """Go through the package as a release would, then a trace with its attack, then a table.
+def warm_up() -> None:
+    """Compile all that releases, traces, attacks and tables need: by two processes, which begin at
+    the two ends. Each kernel is compiled by one of them, and read from disk by the other."""
+    from pglp_fast._util.threads import get_num_threads
 
-    ``backwards`` begins at the end: for a second process beside one that goes forwards.
-    """
+    if get_num_threads() == 1:
+        return go_through()
+    other = "from pglp_fast.cli.warmup import go_through; go_through(backwards=True)"
+    with subprocess.Popen([sys.executable, "-c", other], stderr=subprocess.DEVNULL) as process:
+        try:
+            go_through()
+        except BaseException:
+            process.kill()
+            raise
+
+
+def go_through(*, backwards: bool = False) -> None:
+    """Use the package as a release would, then a trace with its attack, then a table."""
     parts = [_warm_up_releases, _warm_up_traces, _warm_up_tables]
     for part in reversed(parts) if backwards else parts:
         part()

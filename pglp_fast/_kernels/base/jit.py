@@ -8,8 +8,10 @@ A second process compiles nothing: compiled kernels are kept on disk. Numba's ow
 only the file that a kernel is in, so it serves a stale kernel after a change in one that it calls.
 Here every kernel file has a folder named by a digest of its source and of all kernel sources that
 it imports. Each kernel and signature has a file of its own, written whole and renamed: there is no
-index that two processes could both change, and a damaged file is compiled again. The folders lie in
-``NUMBA_CACHE_DIR`` where that is set, else beside this package, else in the user's cache folder.
+index that two processes could both change, and a damaged file is compiled again. Of several
+processes that need a kernel at the same time one compiles it, and the others wait and read it. The
+folders lie in ``NUMBA_CACHE_DIR`` where that is set, else beside this package, else in the user's
+cache folder.
 """
 
 import contextlib
@@ -22,7 +24,7 @@ import tempfile
 import time
 import uuid
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -231,6 +233,26 @@ class _Cache(FunctionCache):
     def save_overload(self, sig: Any, data: Any) -> None:
         with contextlib.suppress(OSError):
             super().save_overload(sig, data)
+
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """No other process reads or compiles this kernel meanwhile, where files can be locked.
+
+        A process holds one such lock at a time, because kernels that Python calls do not call each
+        other; whoever dies lets go of it."""
+        stem = self._cache_file.stem
+        handle = None
+        with contextlib.suppress(ImportError, OSError):
+            import fcntl
+
+            path = stem.with_name(f".{stem.name}.lock")
+            handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            if handle is not None:
+                os.close(handle)
 
 
 def kernel(function: Callable[..., Any]) -> Any:

@@ -127,6 +127,20 @@ class _Dispatcher(CPUDispatcher):
             return super().compile(sig)
 
 
+class _Entry(_Dispatcher):
+    """What Python calls. ``alone`` of the cache keeps other processes from compiling the same."""
+
+    def __init__(self, function: Any, options: dict[str, Any], cache: Any):
+        super().__init__(function, targetoptions={**options, "no_cfunc_wrapper": True})
+        self._alone = contextlib.nullcontext
+        if cache is not None:
+            self._cache, self._alone = cache, cache.alone
+
+    def compile(self, sig: Any) -> Any:
+        with global_compiler_lock, self._alone():
+            return super().compile(sig)
+
+
 class Kernel(_Dispatcher):
     """A function for other kernels to call. Called from Python, it is compiled for that.
 
@@ -139,9 +153,7 @@ class Kernel(_Dispatcher):
     def __init__(self, function: Any, options: dict[str, Any], cache: Any):
         inner = {**options, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         super().__init__(function, targetoptions=inner)
-        self.entry = _Dispatcher(function, targetoptions={**options, "no_cfunc_wrapper": True})
-        if cache is not None:
-            self.entry._cache = cache
+        self.entry = _Entry(function, options, cache)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.entry(*arguments)

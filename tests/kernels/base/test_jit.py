@@ -37,11 +37,12 @@ def copy(tmp_path):
     return tmp_path / "copy"
 
 
-def start(copy, script=COUNT, **environment):
+def start(copy, script=COUNT, stdin=None, **environment):
     inherited = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
     return subprocess.Popen(
         [sys.executable, "-W", "always", "-c", script],
         env={**inherited, "PYTHONPATH": str(copy), **environment},
+        stdin=stdin,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -58,7 +59,8 @@ def finish(process):
 
 
 def files(folder):
-    return sorted(p for p in Path(folder).rglob("*-*") if p.is_file())
+    """Compiled kernels, without the locks beside them."""
+    return sorted(p for p in Path(folder).rglob("[!.]*-*") if p.is_file())
 
 
 def test_an_edited_kernel_recompiles_its_callers(copy):
@@ -157,6 +159,29 @@ def test_two_processes_on_an_empty_cache(copy):
     both = [start(copy), start(copy, other), start(copy)]
     assert [finish(p)[0][0] for p in both] == [4, 2, 4]
     assert [finish(start(copy, script))[0][:2] for script in (COUNT, other)] == [(4, 1), (2, 1)]
+
+
+def test_of_two_processes_one_compiles(copy):
+    """The other waits, and reads what was compiled: also when it is not the first that asks."""
+    script = "import sys\nsys.stdin.readline()\n" + COUNT
+    both = [start(copy, script, stdin=subprocess.PIPE) for _ in range(4)]
+    for process in both:  # all are ready before the first may go
+        process.stdin.write("\n")
+    for process in both:
+        process.stdin.close()
+        process.stdin = None
+    answers = [finish(process)[0] for process in both]
+    assert sorted(hits for _, hits, _ in answers) == [0, 1, 1, 1]
+
+
+def test_a_process_that_dies_while_it_compiles_keeps_nobody_waiting(copy):
+    """Its lock goes with it."""
+    script = COUNT.replace(
+        "found =",
+        "import os\nwith bits.popcount.entry._alone():\n    os.kill(os.getpid(), 9)\nfound =",
+    )
+    start(copy, script).communicate(timeout=600)
+    assert finish(start(copy))[0][:2] == (4, 0)
 
 
 def test_old_folders_are_removed_when_a_new_one_is_made(copy, tmp_path):
