@@ -124,10 +124,12 @@ def day_period(times: ArrayLike, periods: int) -> NDArray[np.int64]:
     check.whole(periods, "periods", 1, MAX_PERIODS)
     array = check.as_array(times, "times", InvalidTransition)
     try:
-        if array.dtype.kind not in "iufM":
+        if array.dtype.kind in "OSU":
             array = array.astype("datetime64[s]")
     except (TypeError, ValueError, OverflowError):
-        raise InvalidTransition("times must be datetime64 or seconds since midnight") from None
+        pass
+    if array.dtype.kind not in "iufM":
+        raise InvalidTransition("times must be datetime64 or seconds since midnight")
     if array.dtype.kind == "f":
         array = check.floats(array, "times", InvalidTransition)
     if np.isnat(array).any() if array.dtype.kind == "M" else not np.isfinite(array).all():

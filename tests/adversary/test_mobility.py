@@ -735,6 +735,9 @@ def test_periods_from_timestamps():
         pf.day_period(np.array(["NaT"], "datetime64[s]"), 4)
     with pytest.raises(InvalidTransition, match="times must be datetime64 or seconds"):
         pf.day_period(["noon"], 4)
+    for wrong in ([1 + 2j], [True], np.array([5], "timedelta64[s]"), b"\xff"):
+        with pytest.raises(InvalidTransition, match="times must be datetime64 or seconds"):
+            pf.day_period(wrong, 4)  # an imaginary part was dropped, and inf a RuntimeWarning
     with pytest.raises(
         InvalidTransition, match=r"period_of_step must be numbers in 0\.\.3, one for each entry"
     ):

@@ -19,11 +19,13 @@ from pglp_fast._kernels.policy.shapes import members_of, sites_of
 
 from .line_emission import linear
 from .regions import (
+    between_rays,
     bisectors,
     clip,
     cone_region,
     find_cutting,
     from_source,
+    ray_ends,
     voronoi_neighbours,
 )
 
@@ -190,7 +192,8 @@ def planar(z, sources, sites, near, stretch, polygon, epsilon, out):
         _gradients(K, epsilon),
         np.hypot(around.offsets[0, 0], around.offsets[0, 1]),
     )
-    c, outside, cutting = np.empty(n_near), np.empty(n_near, np.bool_), np.empty(n_near, np.int64)
+    c, beyond, ends = np.empty(n_near), np.empty(n_near), np.empty((h, 4))
+    cutting = np.empty(n_near, np.int64)
     for k in range(sources.shape[0]):
         s = sources[k]
         fx, fy = sites[s, 0] - sites[z, 0], sites[s, 1] - sites[z, 1]
@@ -201,13 +204,18 @@ def planar(z, sources, sites, near, stretch, polygon, epsilon, out):
             sx = sy = 0.0
             from_source(around, fx, fy, c)
         for b in range(n_near):
-            outside[b] = around.lines[b, 0] * sx + around.lines[b, 1] * sy - c[b] > 0.0
+            beyond[b] = around.lines[b, 0] * sx + around.lines[b, 1] * sy - c[b]
+        ray_ends(around.climbs, beyond, ends)
         for i in range(h):
             j = i + 1 if i + 1 < h else 0
-            n = find_cutting(around.climbs, outside, i, j, cutting)
-            if n < 0:
-                continue
-            m, open_ = cone_region(around, c, cutting, n, K, polygon, i, j, sx, sy, points, rays)
+            m, open_ = between_rays(ends, i, j, K, sx, sy, points, rays)
+            if m < 0:
+                n = find_cutting(around.climbs, beyond, i, j, cutting)
+                if n < 0:
+                    continue
+                m, open_ = cone_region(
+                    around, c, cutting, n, K, polygon, i, j, sx, sy, points, rays
+                )
             if m > 0:
                 gx, gy = gradients[i, 0], gradients[i, 1]
                 _add_cone(points, m, rays, open_, gx, gy, sx, sy, total)

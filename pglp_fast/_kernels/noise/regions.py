@@ -156,12 +156,12 @@ def from_source(around, fx, fy, out):
 
 
 @kernel
-def find_cutting(climbs, outside, i, j, out):
-    """The bisectors that cut the cone from s over K's edge (i, j); ``outside``: whether s is beyond
+def find_cutting(climbs, beyond, i, j, out):
+    """The bisectors that cut the cone from s over K's edge (i, j); ``beyond``: how far s is beyond
     each. Returns how many were written to ``out``, -1 where one has the whole cone beyond it."""
     n = 0
-    for b in range(outside.shape[0]):
-        if outside[b]:
+    for b in range(beyond.shape[0]):
+        if beyond[b] > 0.0:
             if climbs[b, i] >= 0.0 and climbs[b, j] >= 0.0:
                 return -1
         elif climbs[b, i] <= 0.0 and climbs[b, j] <= 0.0:
@@ -169,6 +169,56 @@ def find_cutting(climbs, outside, i, j, out):
         out[n] = b
         n += 1
     return n
+
+
+@kernel
+def ray_ends(climbs, beyond, ends):
+    """Where the rays from s along K's vertices enter and leave z's region.
+
+    ``climbs``, ``beyond``: see ``find_cutting``. ends[i] = (t in, its bisector, t out, its
+    bisector) of s + t * vertex i; -1 for a bisector where s is inside, and where the ray never
+    leaves. A ray that misses the region, or meets it in a point, is told by t in >= t out."""
+    for i in range(ends.shape[0]):
+        t_in, t_out, enters, leaves = 0.0, np.inf, -1, -1
+        for b in range(beyond.shape[0]):
+            slope = climbs[b, i]
+            if beyond[b] > 0.0:
+                if slope >= 0.0:
+                    t_out = -1.0
+                    break
+                t = -beyond[b] / slope
+                if t > t_in:
+                    t_in, enters = t, b
+            elif slope > 0.0:
+                t = -beyond[b] / slope
+                if t < t_out:
+                    t_out, leaves = t, b
+        ends[i, 0], ends[i, 1], ends[i, 2], ends[i, 3] = t_in, enters, t_out, leaves
+
+
+@kernel
+def between_rays(ends, i, j, K, sx, sy, points, rays):
+    """The part of z's region in the cone over K's edge (i, j), where both of its rays enter the
+    region through one side and leave it through one: see ``cone_region``; -1 vertices where they do
+    not.
+
+    Regions are convex: the part has no corner but where the rays cross its sides."""
+    if ends[i, 1] != ends[j, 1] or ends[i, 3] != ends[j, 3]:
+        return -1, False
+    if not (ends[i, 0] < ends[i, 2] and ends[j, 0] < ends[j, 2]):
+        return -1, False
+    px, py = points[0], points[1]
+    m, open_ = 1, ends[i, 3] < 0.0
+    px[0], py[0] = sx + ends[j, 0] * K[j, 0], sy + ends[j, 0] * K[j, 1]
+    if ends[i, 1] >= 0.0:
+        px[1], py[1], m = sx + ends[i, 0] * K[i, 0], sy + ends[i, 0] * K[i, 1], 2
+    if open_:
+        rays[0, 0], rays[0, 1], rays[1, 0], rays[1, 1] = K[j, 0], K[j, 1], K[i, 0], K[i, 1]
+    else:
+        px[m], py[m] = sx + ends[i, 2] * K[i, 0], sy + ends[i, 2] * K[i, 1]
+        px[m + 1], py[m + 1] = sx + ends[j, 2] * K[j, 0], sy + ends[j, 2] * K[j, 1]
+        m += 2
+    return m, open_
 
 
 @kernel

@@ -23,9 +23,9 @@ def region(z, source, edge=EAST):
     """Vertices of z's region in the cone from an offset of z over an edge of the square."""
     found, (x, y) = around(z), source
     c, n = found.lines[:, 2].copy(), len(found.lines)
-    outside = found.lines[:, 0] * x + found.lines[:, 1] * y > c
+    beyond = found.lines[:, 0] * x + found.lines[:, 1] * y - c
     cutting, points, rays = np.empty(n, np.int64), np.empty((4, n + 10)), np.empty((2, 5))
-    n = regions.find_cutting(found.climbs, outside, *edge, cutting)
+    n = regions.find_cutting(found.climbs, beyond, *edge, cutting)
     if n < 0:
         return set(), False
     m, open_ = regions.cone_region(
@@ -88,3 +88,78 @@ def test_a_cone_that_turns_its_back_meets_nothing():
     assert region(3, (2, 0)) == (set(), False)
     west = {(-2.0, 0.0), (-1.5, -0.5), (0.5, -0.5), (0.5, 0.5), (-1.5, 0.5)}
     assert region(3, (-2, 0)) == (west, False)
+
+
+def pieces(sites, z, source, K):
+    """For each cone from a site: the part of z's region in it as its two rays tell it (None where
+    they do not), and as clipping finds it; vertices in order, and whether it is open."""
+    near = np.empty(len(sites), np.int64)
+    near = near[: regions.voronoi_neighbours(sites, z, 1.0, near)]
+    found = regions.bisectors(z, sites, near, 1.0, K, *WHOLE)
+    x, y = (sites[source] - sites[z]).astype(float).tolist()
+    c = found.lines[:, 2].copy()
+    beyond = found.lines[:, :2] @ [x, y] - c
+    ends, cutting = np.empty((len(K), 4)), np.empty(len(c), np.int64)
+    regions.ray_ends(found.climbs, beyond, ends)
+    for i in range(len(K)):
+        edge = i, (i + 1) % len(K)
+        points, rays = np.empty((4, len(c) + 10)), np.empty((2, 5))
+        m, open_ = regions.between_rays(ends, *edge, K, x, y, points, rays)
+        told = (points[:2, :m].T.copy(), open_, rays[:, :2].copy()) if m >= 0 else None
+        n = regions.find_cutting(found.climbs, beyond, *edge, cutting)
+        clipped = np.zeros((0, 2)), False, rays[:, :2]
+        if n >= 0:
+            m, open_ = regions.cone_region(found, c, cutting, n, K, K, *edge, x, y, points, rays)
+            clipped = points[:2, :m].T.copy(), open_, rays[:, :2].copy()
+        yield told, clipped
+
+
+NARROW = np.array([(4, -1), (4, 1), (-4, 1), (-4, -1)], float)
+
+
+def test_what_two_rays_tell():
+    """Three sites in a row, from the first: a triangle, a strip's part, and one that is open."""
+    row = np.array([(0, 0), (1, 0), (2, 0)])
+    expected = {
+        0: ([(0, 0), (0.5, -0.125), (0.5, 0.125)], False),
+        1: ([(-0.5, 0.125), (-0.5, -0.125), (0.5, -0.375), (0.5, 0.375)], False),
+        2: ([(-0.5, 0.375), (-0.5, -0.375)], True),
+    }
+    for z, (vertices, is_open) in expected.items():
+        points, open_, rays = next(pieces(row, z, 0, NARROW))[0]
+        assert [tuple(p) for p in points] == vertices
+        assert open_ == is_open
+        if is_open:
+            assert rays.tolist() == [[4, 1], [4, -1]]
+    assert next(pieces(row, 0, 1, NARROW))[0] is None  # the cone to the east looks away
+
+
+def outline(points):
+    """Corners of a polygon in order from the lowest, without those that are twice there."""
+    kept = [p for p, q in zip(points, np.roll(points, 1, axis=0), strict=True)
+            if abs(p - q).max() > 1e-9]  # fmt: skip
+    return np.roll(kept, -min(range(len(kept)), key=lambda k: tuple(kept[k].round(6))), axis=0)
+
+
+@pytest.mark.parametrize("sides", [4, 12, 64])
+def test_two_rays_tell_what_clipping_finds(sides):
+    """Where both rays cross the same sides, for random sites and polygons; most cones of a many
+    sided polygon are such."""
+    rng, told, met = np.random.default_rng(sides), 0, 0
+    angles = 2 * np.pi * (np.arange(sides) + 0.1) / sides
+    K = np.stack([7 * np.cos(angles), 5 * np.sin(angles)], axis=1)
+    for _ in range(40):
+        sites = np.unique(rng.integers(0, 6, (6, 2)), axis=0)
+        z, source = rng.integers(0, len(sites), 2)
+        for quick, (points, open_, rays) in pieces(sites, z, source, K):
+            met += len(points) > 0
+            if quick is None:
+                continue
+            told += 1
+            assert quick[1] == open_
+            if open_:
+                assert quick[0] == pytest.approx(points, abs=1e-9)
+                assert quick[2].tolist() == rays.tolist()
+            else:
+                assert outline(quick[0]) == pytest.approx(outline(points), abs=1e-9)
+    assert told > (0.7 if sides == 64 else 0.05) * met
