@@ -252,6 +252,8 @@ def one_cell(value: ArrayLike, size: int, name: str = "s") -> int:
 
 def whole(value: Any, name: str, low: int, high: int | None = None) -> int:
     """A Python or NumPy integer in low..high."""
+    if type(value) is int and low <= value and (high is None or value <= high):
+        return value
     try:
         number = operator.index(value)
     except (TypeError, ValueError):

@@ -23,6 +23,7 @@ from pglp_fast.space.locations import Locations, require_locations
 from .fitting import fit_chains
 from .map_facts import map_digest, place, told_place
 from .private_counts import Private
+from .sparse_forward import finite, forward_sparse, make_scratch
 from .stationary import stationary_distribution
 from .transitions import as_sparse, chains_of, fault_of, split_periods, stack
 
@@ -205,7 +206,7 @@ class MobilityModel:
         period : int
         """
         chain = self._transposed(check.whole(period, "period", 0, self.periods - 1))
-        array = _finite(p)
+        array = finite(p)
         n = self.locations.size
         if array.ndim not in (1, 2) or array.shape[-1] != n:
             raise InvalidTransition(f"p must have shape ({n},) or (users, {n}), got {array.shape}")
@@ -230,30 +231,12 @@ class MobilityModel:
         """p M for a p that is zero but at ``cells``: (cells, probabilities).
 
         Costs what is touched; pass ``workspace()`` when calling often."""
-        chain = self.chains[check.whole(period, "period", 0, self.periods - 1)]
-        at = check.cells(cells, self.locations.size).reshape(-1)
-        values = _finite(p)
-        if values.shape != at.shape:
-            raise InvalidTransition(
-                f"p has shape {values.shape} for {at.size} cells: give one probability for each"
-            )
-        space = self.workspace() if workspace is None else self._checked(workspace)
-        found, moved = markov.forward_sparse(*chain, at, values, *space)
-        return found, moved
+        k = check.whole(period, "period", 0, self.periods - 1)
+        return forward_sparse(self.chains[k], cells, p, workspace)
 
     def workspace(self) -> tuple[NDArray[np.uint64], NDArray[np.float64]]:
         """Scratch space for ``forward_sparse``."""
-        n = self.locations.size
-        return np.zeros(-(-n // 64), np.uint64), np.zeros(n)
-
-    def _checked(self, workspace: Any) -> Any:
-        """A workspace that was made for this map: kernels write to it."""
-        n = self.locations.size
-        wanted = [(np.dtype(np.uint64), (-(-n // 64),)), (np.dtype(np.float64), (n,))]
-        given = workspace if isinstance(workspace, tuple) else ()
-        if [(getattr(a, "dtype", None), np.shape(a)) for a in given] != wanted:
-            raise InvalidParameter("workspace must be what workspace() of this model gave")
-        return workspace
+        return make_scratch(self.locations.size)
 
     def _transposed(self, period: int) -> markov.Chain:
         cache: dict[int, markov.Chain] = self.__dict__.setdefault("_transposes", {})
@@ -386,11 +369,3 @@ def _chains(name: str, arrays: dict[str, NDArray[Any]], size: int) -> list[marko
             raise InvalidState(f"the matrix of period {k} in {name} is none: {fault}; {_RESTORE}")
         chains.append(chain)
     return chains
-
-
-def _finite(p: ArrayLike) -> NDArray[np.float64]:
-    """Numbers to multiply with the matrix."""
-    array = check.floats(p, "p", InvalidTransition)
-    if not np.isfinite(array).all():
-        raise InvalidTransition("p has an entry that is not finite: it must be probabilities")
-    return array

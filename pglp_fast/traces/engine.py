@@ -4,10 +4,7 @@ It holds the policies, the model, the settings, the table cache and work space, 
 A release is a function from a state and events to a new state and results."""
 
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
-from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,8 +26,9 @@ from .policies import PolicySet
 from .proof import Proof
 from .spending import Limits, Spending, nothing_spent, shares_of
 from .table_cache import TableBook
+from .worlds import Worlds
 
-_SMALLEST = 16  # users worth a thread
+SMALLEST = 16  # users worth a thread
 
 Ints = NDArray[np.int64]
 
@@ -67,6 +65,17 @@ class State(NamedTuple):
     spending: Spending
 
 
+class AnyState(Protocol):
+    """A ``State``, or what becomes one where somebody asks."""
+
+    @property
+    def beliefs(self) -> Beliefs: ...
+    @property
+    def ledger(self) -> LedgerRows: ...
+    @property
+    def spending(self) -> Spending: ...
+
+
 class Trace(NamedTuple):
     """The events of some users, end to end.
 
@@ -100,7 +109,7 @@ class Done(NamedTuple):
     """What a release gives: the state before it (with priors that first cells tell) and after it;
     by event what was released and how likely, and what there is to prove of it."""
 
-    before: State
+    before: AnyState
     state: State
     out: records.Outputs
     rows: LikelihoodRows | None
@@ -119,14 +128,14 @@ def first_state(priors: Priors, policies: int) -> State:
     return State(beliefs, ledger, nothing_spent(n))
 
 
-def _with_points(state: State, trace: Trace, counts: Ints) -> State:
+def _with_points(state: AnyState, trace: Trace, counts: Ints) -> AnyState:
     """The prior of users who start now is their first true cell."""
     fresh = (state.beliefs.kind >= 0) & (counts > 0)
     if not fresh.any():
         return state
     kind = state.beliefs.kind.copy()
     kind[fresh] = trace.cells[trace.start[:-1][fresh]]
-    return state._replace(beliefs=state.beliefs._replace(kind=kind))
+    return State(state.beliefs._replace(kind=kind), state.ledger, state.spending)
 
 
 class TraceEngine:
@@ -161,29 +170,17 @@ class TraceEngine:
         self._stacked = policies.stacked()
         # the choices of the last step: the next one mostly has as many events
         self._default = Choices(np.empty(0, np.int32), np.empty(0), np.empty(0, np.int32))
-        self._spare: SimpleQueue[records.Workspace] = SimpleQueue()
+        self.worlds = Worlds(self._make_world)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """All but the work space, which each process makes for itself."""
-        return {name: value for name, value in vars(self).items() if name != "_spare"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _spare=SimpleQueue())
-
-    @contextmanager
-    def _workspace(self) -> Iterator[records.Workspace]:
-        """Work space as large as the map, for one thread; kept between steps.
-
-        A step that fails leaves it as it is, for it may not be clean."""
-        try:
-            space = self._spare.get_nowait()
-        except Empty:
-            rows, cols = int(self._stacked.rows.max()), int(self._stacked.cols.max())
-            space = records.make_step_workspace(
-                self.locations.size, self.policies.n_cliques, len(self.policies), rows, cols
-            )
-        yield space
-        self._spare.put(space)
+    def _make_world(self) -> records.World:
+        """All that users share; of the settings, with the choice that holds unless told."""
+        rows, cols = int(self._stacked.rows.max()), int(self._stacked.cols.max())
+        space = records.make_step_workspace(
+            self.locations.size, self.policies.n_cliques, len(self.policies), rows, cols
+        )
+        bits = int(np.float64(self.epsilon).view(np.int64))
+        settings = self.settings._replace(bits=bits, choice=self.policies.default)
+        return records.World(self._stacked, *self.model.stacked, settings, space)
 
     def moves(self, cycle: Ints) -> records.Moves:
         """The model as kernels take it; ``cycle``: the period of each step, over and over."""
@@ -227,7 +224,7 @@ class TraceEngine:
     def release(
         self,
         users: Users,
-        state: State,
+        state: AnyState,
         trace: Trace,
         cycle: Ints,
         choices: Choices,
@@ -268,7 +265,7 @@ class TraceEngine:
             out = records.make_outputs(len(trace.cells))
         with self.tables.in_use():
             beliefs, ledger, rows, claims = self._run(
-                requests, before.beliefs, users.priors, state.ledger, self.moves(cycle), out
+                requests, before.beliefs, users.priors, state.ledger, cycle, out
             )
             tables = self.tables.proofs(out.table)
         if replay and out.surrogate.any():
@@ -292,7 +289,7 @@ class TraceEngine:
         beliefs: Beliefs,
         priors: Rows,
         ledger: LedgerRows,
-        moves: records.Moves,
+        cycle: Ints,
         out: records.Outputs,
     ) -> tuple[Beliefs, LedgerRows, LikelihoodRows | None, list[NDArray[np.int64]]]:
         """The kernel over all users in threads, and again for as long as tables are missing."""
@@ -300,7 +297,7 @@ class TraceEngine:
         row_cells, row_logs, kept = [np.empty(0, np.int32)], [np.empty(0)], 0
         while True:
             ends = records.make_ends(len(beliefs.kind), len(self.policies))
-            parts = self._pass(requests, beliefs, priors, ledger, moves, out, ends)
+            parts = self._pass(requests, beliefs, priors, ledger, cycle, out, ends)
             cells, values, held, edges, rows, logs, keys, claims = end_to_end(parts.values())
             all_claims.append(claims)
             if requests.keep:
@@ -336,7 +333,7 @@ class TraceEngine:
         beliefs: Beliefs,
         priors: Rows,
         ledger: LedgerRows,
-        moves: records.Moves,
+        cycle: Ints,
         out: records.Outputs,
         ends: records.Ends,
     ) -> dict[tuple[int, int], tuple[NDArray[Any], ...]]:
@@ -344,18 +341,18 @@ class TraceEngine:
         parts = {}
 
         def part(start: int, stop: int) -> None:
-            with self._workspace() as space:
+            with self.worlds.one() as world:
                 parts[start, stop] = run.run_users(
-                    self._stacked, moves, self.settings, space, self.tables.book, requests,
-                    beliefs, priors, ledger, (start, stop), out, ends,
+                    world, cycle, self.tables.bound, requests, beliefs, priors, ledger,
+                    (start, stop), out, ends,
                 )  # fmt: skip
 
-        run_ranges(part, len(beliefs.kind), smallest=_SMALLEST)
+        run_ranges(part, len(beliefs.kind), smallest=SMALLEST)
         return dict(sorted(parts.items()))
 
     # -- what it cost, and what is proved
 
-    def ledger(self, users: Users, state: State) -> Ledger:
+    def ledger(self, users: Users, state: AnyState) -> Ledger:
         """What users have spent, and which edges were kept throughout."""
         return Ledger(users.ids, self.policies, state.spending, state.ledger, users.priors)
 
@@ -372,19 +369,19 @@ class TraceEngine:
     # -- what the adversary knows
 
     def domain(
-        self, users: Users, state: State, u: int, step: int, cycle: Ints, policy: int
+        self, users: Users, state: AnyState, u: int, step: int, cycle: Ints, policy: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         """(cells of C_t, edges that the repair adds) of user u at a step after its last release,
         under the policy of that number."""
-        with self._workspace() as space:
+        with self.worlds.one() as world:
             cells, added = run.domain_of(
                 kernel_policy(self.policies.graphs[policy]), self.moves(cycle), self.settings,
-                space, state.beliefs, users.priors, u, step,
+                world.value.space, state.beliefs, users.priors, u, step,
             )  # fmt: skip
         return cells, added
 
     def posterior(
-        self, users: Users, state: State, u: int, step: int, cycle: Ints
+        self, users: Users, state: AnyState, u: int, step: int, cycle: Ints
     ) -> NDArray[np.float64]:
         """p_t^+ of user u at a step, dense (N,); the prior, before the first release."""
         beliefs = state.beliefs
@@ -393,8 +390,9 @@ class TraceEngine:
             at = slice(users.priors.start[kind], users.priors.start[kind + 1])
             cells, values, kind = users.priors.cells[at], users.priors.values[at], LOGS
         else:
-            with self._workspace() as space:
-                cells, values, kind = run.belief_of(self.moves(cycle), space, beliefs, u, step)
+            with self.worlds.one() as world:
+                space, moves = world.value.space, self.moves(cycle)
+                cells, values, kind = run.belief_of(moves, space, beliefs, u, step)
         out = np.zeros(self.locations.size)
         out[cells] = np.exp(values) if kind == LOGS else values
         return out

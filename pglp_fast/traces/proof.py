@@ -56,6 +56,11 @@ class Proof:
             self.releases + other.releases,
         )
 
+    def counting(self, exposed: int, releases: int) -> "Proof":
+        """With more releases from what there is."""
+        more = self.exposed + exposed, self.releases + releases
+        return Proof(self.tables, self.delivered, self.claims, *more)
+
     def to_dict(self) -> dict[str, Any]:
         """For a file."""
         return {

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from pglp_fast._kernels.trace.records import Beliefs, LedgerRows
 from pglp_fast._util.arrays import ranges_of, starts_of
 
-from .engine import Ints, State
+from .engine import AnyState, Ints, State
 from .spending import Spending
 
 _HEAD = 9  # whole numbers in front of a user's bytes
@@ -81,7 +81,7 @@ def _joined_shares(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
     )
 
 
-def to_bytes(state: State) -> list[bytes]:
+def to_bytes(state: AnyState) -> list[bytes]:
     """Each user's state, exactly."""
     beliefs, ledger, spent = state.beliefs, state.ledger, state.spending
     starts = (beliefs.start, ledger.start, ledger.edge_start, spent.start)

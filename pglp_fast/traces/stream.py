@@ -17,6 +17,7 @@ from pglp_fast.policy.graph import PolicyGraph
 from .certificate import TraceCertificate
 from .choices import Asked, Choices, choices_of
 from .engine import Trace
+from .few import FewUsers
 from .ledger import Ledger
 from .ledger_file import LedgerFile
 from .past import Past
@@ -47,6 +48,7 @@ class Stream:
         # replaced as a whole, in one assignment: an interrupt leaves the old state or the new one
         self._state = state
         self._past = Past(state.past, file)
+        self._few = FewUsers.of(self._engine, state) if file is None else None
         # one step at a time: two would share their draws and their budget
         self._lock = RLock()
         self._process = os.getpid()
@@ -106,6 +108,11 @@ class Stream:
         self._require_own_process()
         with self._lock:
             state = self._state
+            if self._few and policy is None and epsilon is None and period is None:
+                common = self._few.step(state, cells)
+                if common:
+                    self._state, result = common
+                    return result
             cells = self._checked(cells)
             seen = cells >= 0
             cycle = state.with_move(period, self._engine.model.periods)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from pglp_fast._util import validate as check
 
-from .engine import Done, Ints, State, Users
+from .engine import AnyState, Done, Ints, State, Users
 from .ledger import Ledger
 from .proof import Proof
 
@@ -31,8 +31,8 @@ class StreamState(NamedTuple):
 
     users: Users
     t: int
-    now: State
-    before: State
+    now: AnyState
+    before: AnyState
     cycle: Ints
     told: bool
     policy: Ints

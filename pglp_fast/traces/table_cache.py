@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pglp_fast._kernels.base.bound import bind
 from pglp_fast._kernels.noise import weights
 from pglp_fast._kernels.noise.alias import TOTAL
 from pglp_fast._kernels.policy import shapes
@@ -31,7 +32,7 @@ class TableBook:
 
     Attributes
     ----------
-    book : Tables
+    bound : Bound
         As kernels take them. It is replaced, never changed: a thread may be reading it.
     """
 
@@ -63,10 +64,16 @@ class TableBook:
         self._publish()
 
     def _publish(self) -> None:
-        self.book = kernels.Tables(
+        tables = kernels.Tables(
             self._version, self._slots, np.array(self._starts), self._keys.room,
             np.array(self._at), *(pool.room for pool in self._pools),
         )  # fmt: skip
+        self.bound = bind(tables)
+
+    @property
+    def book(self) -> kernels.Tables:
+        book: kernels.Tables = self.bound.value
+        return book
 
     def __getstate__(self) -> dict[str, Any]:
         """For a copy that nobody uses yet."""

@@ -93,11 +93,26 @@ def scatter_dense(indptr, indices, data, cells, p, words, sums, out):
 
 
 @kernel
-def forward_sparse(indptr, indices, data, cells, p, words, sums):
-    """p M for a sparse p as (cells, probabilities); the work space is left as it was."""
+def _room(indptr, cells, p):
+    """How many targets there are at most, or -1: a cell is not on the map, or a p not finite."""
     room = 0
-    for i in cells:
+    for k in range(cells.shape[0]):
+        i = cells[k]
+        if not (0 <= i < indptr.shape[0] - 1 and np.isfinite(p[k])):
+            return -1
         room += indptr[i + 1] - indptr[i]
+    return room
+
+
+@kernel
+def forward_sparse(indptr, indices, data, cells, p, words, sums):
+    """p M for a sparse p as (cells, probabilities); the work space is left as it was.
+
+    Nothing, for cells that are not on the map and a p that is not finite: looking at them here
+    costs next to nothing, and any cell of the map has targets."""
+    room = max(_room(indptr, cells, p), 0)
+    if room == 0:
+        return np.empty(0, np.int32), np.empty(0)
     out = np.empty(min(room, indptr.shape[0] - 1), np.int32)
     n = scatter(indptr, indices, data, cells, p, words, sums, out)
     values = np.empty(n)

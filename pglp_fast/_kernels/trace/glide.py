@@ -84,63 +84,78 @@ def _keep_edges(edges, n, pattern_edges, added, policy, cells):
 
 
 @kernel
+def _draw(tables, patterns, slot, cells, values, n, s, word, space):
+    """(table, position that is released, how many locations are possible after it) of location s of
+    a domain of a known pattern; the table is -1 where it is missing, or something underflows. The
+    new belief is in the work space."""
+    k, place = _members(patterns.label[slot], cells, n, s, space.positions)
+    entry = patterns.entries[slot, patterns.label[slot, space.positions[place]]]
+    if entry < 0:
+        return entry, 0, 0
+    z = draw_position(tables, entry, k, place, word)
+    m = _update(
+        tables.chances, tables.logs, tables.at[entry] + z * k, space.positions, k, cells, values,
+        space.new_cells, space.new_values,
+    )  # fmt: skip
+    return (entry if m >= 0 else np.int32(-1)), space.positions[z], m
+
+
+@kernel
+def take_common(chosen, moves, space, tables, s, word, at, sizes):
+    """One event of a user at s, a step after its belief of step ``at``, if it is a common one.
+
+    ``sizes`` (3): how many locations the belief, and locations and edges the ledger has, all in the
+    work space, is kept up to date. Returns (slot of the domain's pattern, |C_t|, table, release);
+    where it is no common event, the slot is -1 and nothing has changed."""
+    cells, values, bits, patterns = space.cells, space.values, space.domain.words, space.patterns
+    cycle, own_cells, own_values, kept = moves.cycle, space.own_cells, space.own_values, space.kept
+    nothing = np.int64(-1), np.int64(0), np.int32(-1), np.int32(-1)
+    indptr, m = moves.indptr[cycle[at % cycle.shape[0]]], sizes[0]
+    n = scatter(
+        indptr, moves.indices, moves.data, own_cells[:m], own_values, bits, space.sums, cells
+    )
+    common = _values_of(space.sums, cells, n, values) and test1(bits, s)
+    clear_cells(bits, cells, n)
+    if not common:
+        return nothing
+    anchor = anchor_of(chosen.settings, cells)
+    slot = describe(chosen.policy, cells[:n], space.domain.head, anchor, space.key)
+    if slot < 0 or not is_known(patterns, slot, space.key, n, anchor):
+        return nothing
+    added, which = patterns.counts[slot, 2], number_of_policy(chosen)
+    if added > 0 and not test1(space.used, which):
+        return nothing
+    entry, z, m = _draw(tables, patterns, slot, cells, values, n, s, word, space)
+    if entry < 0:
+        return nothing
+    for q in range(m):
+        own_cells[q], own_values[q] = space.new_cells[q], space.new_values[q]
+    set1(space.used, which)
+    sizes[0], sizes[1] = m, intersect(cells[:n], kept[: sizes[1]], kept)
+    sizes[2] = _keep_edges(
+        space.edges, sizes[2], patterns.edges[slot], added, chosen.policy, cells[:n]
+    )
+    return np.int64(slot), np.int64(n), entry, cells[z]
+
+
+@kernel
 def glide(chosen, moves, space, tables, requests, words, span, at, sizes, out):
     """Events span[0] .. span[1] - 1 of one user, as far as they are common ones.
 
     ``words``: the draws of event e are words[e - span[2]]; the user's events begin at span[3];
-    ``at``: the step of the belief;
-    ``sizes`` (3): how many locations the belief, and locations and edges the ledger has, all in the
-    work space, is kept up to date. Returns (the next event, the step of the belief)."""
-    cycle, indices, data, sums = moves.cycle, moves.indices, moves.data, space.sums
-    cells, values, own_cells, own_values = (
-        space.cells,
-        space.values,
-        space.own_cells,
-        space.own_values,
-    )
-    bits, kept, edges, key, head = (
-        space.domain.words,
-        space.kept,
-        space.edges,
-        space.key,
-        space.domain.head,
-    )
-    patterns, used = space.patterns, space.used
-    positions, new_cells, new_values = space.positions, space.new_cells, space.new_values
-    e = span[0]
+    ``at``: the step of the belief; ``sizes``: as in ``take_common``. Returns (the next event, the
+    step of the belief)."""
+    e, counts = span[0], space.patterns.counts
     while e < span[1] and requests.steps[e] == at + 1:
         chosen = choose_at(chosen, requests, out.released, e, span[3])
-        indptr, m = moves.indptr[cycle[at % cycle.shape[0]]], sizes[0]
-        n = scatter(indptr, indices, data, own_cells[:m], own_values, bits, sums, cells)
-        s = requests.cells[e]
-        common = _values_of(sums, cells, n, values) and test1(bits, s)
-        clear_cells(bits, cells, n)
-        anchor = anchor_of(chosen.settings, cells)
-        slot = describe(chosen.policy, cells[:n], head, anchor, key) if common else -1
-        if slot < 0 or not is_known(patterns, slot, key, n, anchor):
-            break
-        k, place = _members(patterns.label[slot], cells, n, s, positions)
-        entry = patterns.entries[slot, patterns.label[slot, positions[place]]]
-        counts, k_policy = patterns.counts[slot], number_of_policy(chosen)
-        if entry < 0 or (counts[2] > 0 and not test1(used, k_policy)):
-            break
-        z = draw_position(tables, entry, k, place, words[e - span[2], 0])
-        column = tables.at[entry] + z * k
-        m = _update(
-            tables.chances, tables.logs, column, positions, k, cells, values, new_cells, new_values
+        slot, n, entry, z = take_common(
+            chosen, moves, space, tables, requests.cells[e], words[e - span[2], 0], at, sizes
         )
-        if m < 0:
+        if slot < 0:
             break
-        for q in range(m):
-            own_cells[q], own_values[q] = new_cells[q], new_values[q]
-        set1(used, k_policy)
-        sizes[0], sizes[1] = m, intersect(cells[:n], kept[: sizes[1]], kept)
-        sizes[2] = _keep_edges(
-            edges, sizes[2], patterns.edges[slot], counts[2], chosen.policy, cells[:n]
-        )
-        out.released[e], out.surrogate[e], out.table[e] = cells[positions[z]], False, entry
-        out.counts[e, 0], out.counts[e, 1] = n, counts[0]
-        out.counts[e, 2], out.counts[e, 3] = counts[1], counts[2]
-        out.exposed[e], out.choice[e] = counts[3] > 0, chosen.number
+        out.released[e], out.surrogate[e], out.table[e] = z, False, entry
+        out.counts[e, 0], out.counts[e, 1] = n, counts[slot, 0]
+        out.counts[e, 2], out.counts[e, 3] = counts[slot, 1], counts[slot, 2]
+        out.exposed[e], out.choice[e] = counts[slot, 3] > 0, chosen.number
         at, e = at + 1, e + 1
     return e, at

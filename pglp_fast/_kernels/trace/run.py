@@ -21,7 +21,7 @@ from .ledger import Account, keep_cells, keep_edges, open_account
 from .patterns import MAX_CELLS, refresh
 from .pools import collect, make_pools, record, store
 from .posterior import posterior
-from .records import LOGS, OWN
+from .records import LOGS, OWN, Moves
 from .release import (
     Known,
     allows,
@@ -226,9 +226,7 @@ def _put_away(known, repaired, words):
 
 
 @kernel
-def run_users(
-    policies, moves, settings, space, tables, requests, beliefs, priors, ledger, users, out, ends
-):
+def run_users(world, cycle, book, requests, beliefs, priors, ledger, users, out, ends):
     """Users users[0] .. users[1] - 1 through the events that are left to them.
 
     Returns the new beliefs (cells, values), the ledger's cells and edges, the likelihoods of events
@@ -238,7 +236,10 @@ def run_users(
     function of key, user, step, choice and input.
 
     In a replay nothing is drawn, beliefs follow; a release that was not possible is flagged as
-    ``surrogate``, and its user goes no further."""
+    ``surrogate``, and its user goes no further. ``world`` and ``book`` are bound: a ``World`` and
+    ``Tables``."""
+    policies, indptr, indices, data, settings, space = world.value
+    moves, tables = Moves(indptr, indices, data, cycle), book.value
     refresh(space.patterns, tables.version)
     space.told[:] = np.uint64(0)
     pools, draws, replay = make_pools(), _make_draws(), requests.replay

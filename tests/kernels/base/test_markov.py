@@ -39,7 +39,7 @@ def test_dense(matrix):
 @pytest.mark.parametrize("scatter", [markov.scatter, markov.scatter_dense])
 @pytest.mark.parametrize("cells", [[], [3], [0, 63, 64, 69], list(range(N))])
 def test_sparse(matrix, scatter, cells):
-    p, cells = np.random.default_rng(2).random(len(cells)), np.array(cells, np.int32)
+    p, cells = np.random.default_rng(2).random(len(cells)), np.array(cells, np.int64)
     words, sums, out = np.zeros(2, np.uint64), np.full(N, np.nan), np.empty(N, np.int32)
     n = scatter(*csr(matrix), cells, p, words, sums, out)
     expected = p @ matrix[cells]

@@ -14,6 +14,7 @@ from cases import (
     trace_requests,
     trace_settings,
 )
+from pglp_fast._kernels.base.bound import bind
 from pglp_fast._kernels.base.rows import Rows
 from pglp_fast._kernels.trace import records, run
 from pglp_fast._kernels.trace.records import LOGS, NOT_STARTED, OWN
@@ -77,10 +78,11 @@ class Users:
         requests = trace_requests(
             make_key(1), self.start, following, self.who, self.steps, self.cells, replay, keep
         )
+        policies = PolicySet((self.graph,)).stacked()
+        world = records.World(policies, *self.moves[:3], self.settings, self.space)
         cells, values, kept, edges, self.rows, self.logs, keys, self.claims = run.run_users(
-            PolicySet((self.graph,)).stacked(), self.moves, self.settings, self.space, tables,
-            requests,
-            beliefs, self.priors, ledger, some or (0, n), self.out, self.ends,
+            bind(world), self.moves.cycle, bind(tables), requests, beliefs, self.priors, ledger,
+            some or (0, n), self.out, self.ends,
         )  # fmt: skip
         assert not (self.space.domain.words.any() or self.space.large.words.any())
         assert (self.space.domain.head == -1).all()
