@@ -15,7 +15,7 @@ from pglp_fast._kernels.base.markov import scatter
 from .choices import choose_at, number_of_policy
 from .forward import FLOOR, TINY
 from .ledger import intersect, stays
-from .patterns import MAX_CELLS, anchor_of, describe, is_known
+from .patterns import MAX_CELLS, anchor_of, describe, seek
 from .table_cache import draw_position
 
 
@@ -116,8 +116,11 @@ def glide(chosen, moves, space, tables, requests, words, span, at, sizes, out):
         common = _values_of(sums, cells, n, values) and test1(bits, s)
         clear_cells(bits, cells, n)
         anchor = anchor_of(chosen.settings, cells)
-        slot = describe(chosen.policy, cells[:n], head, anchor, key) if common else -1
-        if slot < 0 or not is_known(patterns, slot, key, n, anchor):
+        first = describe(chosen.policy, cells[:n], head, anchor, key) if common else -1
+        if first < 0:
+            break
+        slot, known = seek(patterns, first, key, n, anchor)
+        if not known:
             break
         k, place = _members(patterns.label[slot], cells, n, s, positions)
         entry = patterns.entries[slot, patterns.label[slot, positions[place]]]
