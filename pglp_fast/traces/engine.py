@@ -30,7 +30,7 @@ from .proof import Proof
 from .spending import Limits, Spending, nothing_spent, shares_of
 from .table_cache import TableBook
 
-_SMALLEST = 16  # users worth a thread
+_WORTH_A_THREAD = 16  # events that are
 
 Ints = NDArray[np.int64]
 
@@ -350,7 +350,8 @@ class TraceEngine:
                     beliefs, priors, ledger, (start, stop), out, ends,
                 )  # fmt: skip
 
-        run_ranges(part, len(beliefs.kind), smallest=_SMALLEST)
+        users, events = len(beliefs.kind), max(len(requests.cells), 1)
+        run_ranges(part, users, smallest=max(1, _WORTH_A_THREAD * users // events))
         return dict(sorted(parts.items()))
 
     # -- what it cost, and what is proved

@@ -22,11 +22,11 @@ MAX_ADDED = 32
 _FARTHEST = 1 << 20  # offsets within a pattern, in lattice units
 _BITS = 22  # that hold such an offset, and its sign
 
-# version of the tables that entries number; turn: how many patterns were kept; size (0: empty); shape[slot, position] = (col, row,
-# first position of its clique) in one integer; anchor: the choice of policy and epsilon, and the
-# first location where tables are not the same everywhere; counts (disconnected, isolated, added,
-# exposed); edges as positions; label: the component of each position; entries: the table of each
-# component, or -1
+# version of the tables that entries number; turn: how many patterns were kept; size (0: empty);
+# shape[slot, position] = (col, row, first position of its clique) in one integer; anchor: the
+# choice of policy and epsilon, and the first location where tables are not the same everywhere;
+# counts (disconnected, isolated, added, exposed); edges as positions; label: the component of each
+# position; entries: the table of each component, or -1
 Patterns = namedtuple("Patterns", "version turn size shape anchor counts edges label entries")
 
 
