@@ -7,6 +7,7 @@ group's share is corrected (Koury, McAllister and Stewart, SIAM Journal on Algeb
 Methods 5, 1984; by several levels, Horton and Leutenegger, SIGMETRICS 1994). The cycles are
 accelerated by Anderson's method (Journal of the ACM 12, 1965)."""
 
+import contextlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +18,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 DIRECT = 400  # states up to which a chain is solved by elimination
+SOLVED = 20_000  # places up to which a sparse direct solver is asked
 _GROUP = 4  # places in a group: on a grid, 2 x 2 cells
 _SMOOTHING, _LAZY = 2, 0.3  # steps before and after a correction, and the share that stays
 _REMEMBERED = 8  # cycles that the acceleration looks back on
@@ -116,11 +118,27 @@ def _accelerated(x: Floats, steps: list[Floats], found: list[Floats]) -> Floats:
     return np.asarray(mixed / mixed.sum()) if mixed.min() > 0 else found[-1]
 
 
+def _first_guess(matrix: Any) -> Floats:
+    """Where the cycles begin: a direct solver's answer, which is right but for cancellation, on
+    maps that it takes; else the same everywhere."""
+    from scipy.sparse import identity
+    from scipy.sparse.linalg import splu
+
+    n = matrix.shape[0]
+    if n <= SOLVED:
+        system = (identity(n) - matrix.T).tocsc()
+        with contextlib.suppress(RuntimeError):  # it is singular, but for rounding
+            x = np.append(splu(system[:-1, :-1]).solve(-system[:-1, [-1]].toarray()[:, 0]), 1.0)
+            if np.isfinite(x).all() and (x > 0).all():
+                return np.asarray(x / x.sum())
+    return np.full(n, 1 / n)
+
+
 def aggregate(matrix: Any, order: Ints, tolerance: float) -> tuple[Floats, float]:
     """(distribution, how far it may be off in L1) of an irreducible chain.
 
     ``order``: neighbours stand near each other in it."""
-    levels, x = _levels(matrix, order), np.full(matrix.shape[0], 1 / matrix.shape[0])
+    levels, x = _levels(matrix, order), _first_guess(matrix)
     steps: list[Floats] = []
     found: list[Floats] = []
     off = np.inf

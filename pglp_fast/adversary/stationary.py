@@ -10,12 +10,11 @@ from numpy.typing import NDArray
 from pglp_fast._kernels.base.markov import sum_down
 from pglp_fast._util.arrays import starts_of
 
-from .aggregation import DIRECT, Floats, Ints, aggregate, eliminate, near_order
+from .aggregation import DIRECT, SOLVED, Floats, Ints, aggregate, eliminate, near_order
 
 # what a place has that can only be left, or that underflows: it is possible. Its products with a
 # distance or a likelihood must keep their digits, which numbers below 2e-308 do not
 _LEAST = 1e-290
-_SOLVED = 20_000  # places that are left for ever, up to which a direct solver is asked
 _BALANCE = 1e-12  # how far two flows may differ, relative to the largest
 
 
@@ -51,7 +50,10 @@ def stationary_distribution(
     near = np.tile(lattice, (len(matrices), 1)), np.repeat(np.arange(len(matrices)), n)
     one = len(classes.closed) == 1
     sorted_chain = chain if one else chain[classes.order][:, classes.order]
-    for c in np.flatnonzero(classes.closed):
+    size = np.diff(classes.first)
+    alone = classes.closed & (size == 1)
+    p[classes.order[classes.first[:-1][alone]]] = share[alone]
+    for c in np.flatnonzero(classes.closed & ~alone):
         at = slice(classes.first[c], classes.first[c + 1])
         members = classes.order[at]
         own = sorted_chain if one else sorted_chain[at, at]
@@ -146,7 +148,7 @@ def _visits(between: Any, start: Floats, tolerance: float, steps: int) -> Floats
     from scipy.sparse.linalg import splu
 
     n = len(start)
-    if n <= _SOLVED:
+    if n <= SOLVED:
         return np.asarray(splu((identity(n) - between).T.tocsc()).solve(start))
     total, moved = start.copy(), start
     for _ in range(steps):

@@ -82,11 +82,22 @@ class Numbers:
 
     def __call__(self, user: Coded) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """(number, check) of the person of each row; 7 and "7" are one person."""
+        number, check = self._of_labels(user)[user.codes].T
+        return number, check
+
+    def listed(self, user: Coded) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """(number of the person of each row; number and check of all persons who have one)."""
+        known = self._of_labels(user)
+        here = np.zeros(len(known), np.bool_)
+        here[user.codes] = True
+        return known[:, 0][user.codes], known[here]
+
+    def _of_labels(self, user: Coded) -> NDArray[np.int64]:
+        """(number, check) of each label."""
         if user.source is not self._source:
             self._source, self._known = user.source, np.empty((0, 2), np.int64)
         fresh = [str(label) for label in user.labels[len(self._known) :].tolist()]
         # another number tells persons apart who share the first by chance
         more = [(person_number(self._key, x), number_of(x)) for x in fresh]
         self._known = np.concatenate([self._known, np.array(more, np.int64).reshape(-1, 2)])
-        number, check = self._known[user.codes].T
-        return number, check
+        return self._known

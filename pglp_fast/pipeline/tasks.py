@@ -21,6 +21,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pglp_fast._util.arrays import starts_of
 from pglp_fast._util.storage import SECRET, read_arrays, replacing, write_arrays
 from pglp_fast.adversary.events import Events
 from pglp_fast.errors import InvalidState, InvalidTable
@@ -78,9 +79,9 @@ def scatter(
         malformed += [[str(m), f"{m.source}, {m.unit} {m.number}"] for m in batch.malformed]
         if context.remember:
             fixes.add(batch.tracks)
-        who, check = numbers(batch.tracks.user)
+        who, persons = numbers.listed(batch.tracks.user)
         own = Choice.none(len(batch.at)) if choice is None else choice.take(batch.at)
-        held.append(_Rows(status, batch.at, who, check, batch.tracks.ms, cells[batch.at], *own))
+        held.append(_Rows(status, batch.at, who, persons, batch.tracks.ms, cells[batch.at], *own))
         if sum(len(rows.status) for rows in held) >= CHUNK_ROWS:
             flush()
     flush()
@@ -119,13 +120,13 @@ def _status_of(context: Context, folder: Path, chunk: Chunk) -> NDArray[np.uint8
 
 
 class _Rows(NamedTuple):
-    """Rows of a batch: the status of all; of those ``at``, which could be read, the person's number
-    and check, the time, the cell, the policy and epsilon."""
+    """Rows of a batch: the status of all; of those ``at``, which could be read, the person's
+    number, the time, the cell, the policy and epsilon; and of all persons, number and check."""
 
     status: NDArray[np.uint8]
     at: Ints
     person: Ints
-    check: Ints
+    persons: Ints
     ms: Ints
     cell: NDArray[np.int32]
     policy: NDArray[np.int16]
@@ -135,34 +136,34 @@ class _Rows(NamedTuple):
 def _write_chunk(context: Context, folder: Path, at: tuple[int, int], held: list[_Rows]) -> None:
     """Of each fix its person, time, cell and row. Each person is also listed once, with its check
     for a time and no cell: two persons must not share a number."""
-    none = np.empty(0, np.int64)
+    none, nobody = np.empty(0, np.int64), np.empty((0, 2), np.int64)
     empty = _Rows(
-        none.astype(np.uint8), none, none, none, none, none.astype(np.int32), *Choice.none(0)
+        none.astype(np.uint8), none, none, nobody, none, none.astype(np.int32), *Choice.none(0)
     )
     whole = _Rows(*map(np.concatenate, zip(empty, *held, strict=True)))
-    status, person, check, cell = whole.status, whole.person, whole.check, whole.cell
     first = np.cumsum([0, *(len(rows.status) for rows in held)])
     row = np.concatenate([none, *(rows.at + k for rows, k in zip(held, first))]).astype(np.int32)
-    who, one = np.unique(person, return_index=True)
-    blank, on = np.full(len(who), -1, np.int32), cell >= 0
-    columns = [
-        np.concatenate(pair)
-        for pair in (
-            (person[on], who), (whole.ms[on], check[one]), (cell[on], blank), (row[on], blank),
-        )
-    ]  # fmt: skip
+    who, check = np.unique(whole.persons, axis=0).T
+    blank, on = np.full(len(who), -1, np.int32), whole.cell >= 0
+    given: list[NDArray[Any]] = [whole.person, whole.ms, whole.cell, row]
+    listed: list[NDArray[Any]] = [who, check, blank, blank]
     if context.plan.chooses:
-        nothing = Choice.none(len(who))
-        given = (whole.policy[on], nothing.policy), (whole.epsilon[on], nothing.epsilon)
-        columns += [np.concatenate(pair) for pair in given]
-    part_of = columns[0] % context.parts
-    order = np.argsort(part_of, kind="stable")
-    ends = np.searchsorted(part_of[order], np.arange(context.parts + 1)).tolist()
-    batches = [[c[order[a:b]] for c in columns] for a, b in pairwise(ends)]
+        given, listed = [*given, whole.policy, whole.epsilon], [*listed, *Choice.none(len(who))]
+    columns = [np.concatenate([some[on], more]) for some, more in zip(given, listed, strict=True)]
+    batches = _by_part(columns, context.parts)
     facts = {"job": context.digest}
-    write_arrays(folder / context.name("status", *at), _KIND, {"status": status}, facts)
+    write_arrays(folder / context.name("status", *at), _KIND, {"status": whole.status}, facts)
     name = context.name("rows", *at)
     write_spill(folder / name, batches, facts | {"name": name})
+
+
+def _by_part(columns: list[NDArray[Any]], parts: int) -> list[list[NDArray[Any]]]:
+    """The rows of each part, in the order given; the first column has their persons."""
+    part = columns[0] % parts
+    ends = starts_of(np.bincount(part, minlength=parts)).tolist()
+    short = part.astype(np.uint16) if parts <= 1 << 16 else part  # NumPy counts what is short
+    order = np.argsort(short, kind="stable")
+    return [[c[order[a:b]] for c in columns] for a, b in pairwise(ends)]
 
 
 # -- 2

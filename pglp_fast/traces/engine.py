@@ -28,7 +28,7 @@ from .spending import Limits, Spending, nothing_spent, shares_of
 from .table_cache import TableBook
 from .worlds import Worlds
 
-SMALLEST = 16  # users worth a thread
+WORTH_A_THREAD = 16  # events that are
 
 Ints = NDArray[np.int64]
 
@@ -347,7 +347,8 @@ class TraceEngine:
                     (start, stop), out, ends,
                 )  # fmt: skip
 
-        run_ranges(part, len(beliefs.kind), smallest=SMALLEST)
+        users, events = len(beliefs.kind), max(len(requests.cells), 1)
+        run_ranges(part, users, smallest=max(1, WORTH_A_THREAD * users // events))
         return dict(sorted(parts.items()))
 
     # -- what it cost, and what is proved

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from pglp_fast._kernels.trace.few import TOLD, step_few
 from pglp_fast._util import validate as check
 
-from .engine import SMALLEST, State, TraceEngine
+from .engine import WORTH_A_THREAD, State, TraceEngine
 from .packed import PackedState, packed
 from .proof import Proof
 from .results import TraceResult
@@ -47,7 +47,7 @@ class FewUsers:
         settings = engine.settings
         plain = not (settings.remap or settings.delta > 0 or settings.tables == 0)
         known = not (engine.limits.window or engine.policies.weighted or state.past)
-        few = 0 < len(state.users.ids) < 2 * SMALLEST
+        few = 0 < len(state.users.ids) < 2 * WORTH_A_THREAD
         return cls(engine, state) if plain and known and few else None
 
     def step(self, state: StreamState, cells: Any) -> tuple[StreamState, TraceResult] | None:

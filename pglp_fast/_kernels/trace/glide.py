@@ -15,7 +15,7 @@ from pglp_fast._kernels.base.markov import scatter
 from .choices import choose_at, number_of_policy
 from .forward import FLOOR, TINY
 from .ledger import intersect, stays
-from .patterns import MAX_CELLS, anchor_of, describe, is_known
+from .patterns import MAX_CELLS, anchor_of, describe, seek
 from .table_cache import draw_position
 
 
@@ -119,8 +119,11 @@ def take_common(chosen, moves, space, tables, s, word, at, sizes):
     if not common:
         return nothing
     anchor = anchor_of(chosen.settings, cells)
-    slot = describe(chosen.policy, cells[:n], space.domain.head, anchor, space.key)
-    if slot < 0 or not is_known(patterns, slot, space.key, n, anchor):
+    first = describe(chosen.policy, cells[:n], space.domain.head, anchor, space.key)
+    if first < 0:
+        return nothing
+    slot, known = seek(patterns, first, space.key, n, anchor)
+    if not known:
         return nothing
     added, which = patterns.counts[slot, 2], number_of_policy(chosen)
     if added > 0 and not test1(space.used, which):

@@ -3,9 +3,9 @@
 Two domains that are translates of each other, with the same cliques cut in the same way and no
 other edges, are repaired alike, position by position, fall into the same components, and draw from
 the same tables. Users on a map meet the same few patterns over and over: one look at the pattern
-replaces detection, repair, the walk along a component, its hull and its key. The memory is
-direct-mapped and bounded: a newcomer replaces what had its slot, and patterns that are too large
-are not kept."""
+replaces detection, repair, the walk along a component, its hull and its key. The memory is bounded:
+a pattern may lie in any slot of its set; where these are full, a newcomer replaces one of them in
+turn. Patterns that are too large are not kept."""
 
 from collections import namedtuple
 
@@ -14,24 +14,26 @@ import numpy as np
 from pglp_fast._kernels.base.hashing import mix, slot_of
 from pglp_fast._kernels.base.jit import kernel
 
-# some 5 MB in all, for each thread: most domains of moving users are smaller than that
-SLOTS = 4096
+# at most some 8 MB in all, for each thread: most domains of moving users are smaller than that
+SLOTS = 8192
+WAYS = 8  # slots of a set: with fewer, patterns in steady use replace each other
 MAX_CELLS = 64
 MAX_ADDED = 32
 _FARTHEST = 1 << 20  # offsets within a pattern, in lattice units
 _BITS = 22  # that hold such an offset, and its sign
 
-# version of the tables that entries number; size (0: empty); shape[slot, position] = (col, row,
-# first position of its clique) in one integer; anchor: the choice of policy and epsilon, and the
-# first location where tables are not the same everywhere; counts (disconnected, isolated, added,
-# exposed); edges as positions; label: the component of each position; entries: the table of each
-# component, or -1
-Patterns = namedtuple("Patterns", "version size shape anchor counts edges label entries")
+# version of the tables that entries number; turn: how many patterns were kept; size (0: empty);
+# shape[slot, position] = (col, row, first position of its clique) in one integer; anchor: the
+# choice of policy and epsilon, and the first location where tables are not the same everywhere;
+# counts (disconnected, isolated, added, exposed); edges as positions; label: the component of each
+# position; entries: the table of each component, or -1
+Patterns = namedtuple("Patterns", "version turn size shape anchor counts edges label entries")
 
 
 def make_patterns() -> Patterns:
     """An empty memory."""
     return Patterns(
+        np.zeros(1, np.int64),
         np.zeros(1, np.int64),
         np.zeros(SLOTS, np.int32),
         np.empty((SLOTS, MAX_CELLS), np.int64),
@@ -61,7 +63,7 @@ def anchor_of(settings, cells):
 
 @kernel
 def describe(policy, cells, head, anchor, key):
-    """Write the pattern of a domain to ``key``; returns its slot, -1 if it is not kept.
+    """Write the pattern of a domain to ``key``; returns its set's first slot, -1 if it is not kept.
 
     ``head``: work space by clique, all -1."""
     n = cells.shape[0]
@@ -87,7 +89,7 @@ def describe(policy, cells, head, anchor, key):
         c = cliques[cells[p]]
         if c >= 0:
             head[c] = -1
-    return slot_of(h, SLOTS) if fits else -1
+    return slot_of(h, SLOTS // WAYS) * WAYS if fits else -1
 
 
 @kernel
@@ -102,12 +104,26 @@ def is_known(patterns, slot, key, n, anchor):
 
 
 @kernel
+def seek(patterns, first, key, n, anchor):
+    """(slot of a pattern in the set that begins at ``first``, whether it is there): where it is
+    not, the slot that it may have."""
+    free = first + patterns.turn[0] % WAYS
+    for slot in range(first, first + WAYS):
+        if is_known(patterns, slot, key, n, anchor):
+            return slot, True
+        if patterns.size[slot] == 0:
+            free = slot
+    return free, False
+
+
+@kernel
 def remember(patterns, slot, key, anchor, position, added, counts, label):
     """Keep a repaired domain in its slot, in place of what was there; returns whether it fits."""
     n = label.shape[0]
     if counts[2] > MAX_ADDED:
         return False
     patterns.size[slot], patterns.anchor[slot] = n, anchor
+    patterns.turn[0] += 1
     for p in range(n):
         patterns.shape[slot, p] = key[p]
         patterns.label[slot, p] = label[p]

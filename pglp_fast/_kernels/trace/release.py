@@ -24,7 +24,7 @@ from pglp_fast._kernels.noise.noise_polygon import noise_polygon
 from pglp_fast._kernels.policy.shapes import sites_of
 
 from .likelihood import likelihoods
-from .patterns import anchor_of, describe, is_known, remember
+from .patterns import anchor_of, describe, remember, seek
 from .records import LOGS
 from .snap import nearest_in_domain, nearest_member
 from .table_cache import component_key, draw_position, find, remap, remapped_column
@@ -202,8 +202,10 @@ def look_up(policy, settings, space, cells):
     if settings.tables == 0:
         return -1, False
     anchor = anchor_of(settings, cells)
-    slot = describe(policy, cells, space.domain.head, anchor, space.key)
-    return slot, slot >= 0 and is_known(space.patterns, slot, space.key, cells.shape[0], anchor)
+    first = describe(policy, cells, space.domain.head, anchor, space.key)
+    if first < 0:
+        return -1, False
+    return seek(space.patterns, first, space.key, cells.shape[0], anchor)
 
 
 @kernel

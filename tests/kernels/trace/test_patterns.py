@@ -143,3 +143,36 @@ def test_tables_numbered_anew_are_forgotten():
     kernels.refresh(memory, 4)
     assert not memory.size.any()
     assert memory.version[0] == 4
+
+
+def _remember(memory, slot, key):
+    none = np.empty((0, 2), np.int32)
+    kernels.remember(
+        memory, slot, key, np.int64(0), np.empty(0, np.int32), none, np.zeros(4, np.int64),
+        np.zeros(len(key), np.int32),
+    )  # fmt: skip
+
+
+def test_a_set_holds_as_many_patterns_as_it_has_slots_and_then_replaces_them_in_turn():
+    memory, first, ways = kernels.make_patterns(), 3 * kernels.WAYS, kernels.WAYS
+    keys = [np.array([k, k + 1]) for k in range(2 * ways)]
+    for key in keys[:ways]:
+        slot, known = kernels.seek(memory, first, key, 2, np.int64(0))
+        assert not known
+        _remember(memory, slot, key)
+    held = [kernels.seek(memory, first, key, 2, np.int64(0)) for key in keys[:ways]]
+    assert sorted(slot for slot, _ in held) == list(range(first, first + ways))
+    assert all(known for _, known in held)
+    assert not kernels.seek(memory, first, keys[0], 2, np.int64(1))[1]  # of another choice
+    for key in keys[ways:]:
+        _remember(memory, kernels.seek(memory, first, key, 2, np.int64(0))[0], key)
+    after = [kernels.seek(memory, first, key, 2, np.int64(0))[1] for key in keys]
+    assert after == [False] * ways + [True] * ways
+    assert np.count_nonzero(memory.size) == ways, "no other set is touched"
+
+
+def test_domains_of_one_set_begin_at_the_same_slot():
+    G = pf.blocks(GRID, 2)
+    slots = {described(G, [a, b])[0] for a in range(6) for b in range(7, 36)}
+    assert all(slot % kernels.WAYS == 0 and 0 <= slot < kernels.SLOTS for slot in slots)
+    assert len(slots) > 20, "patterns are spread over the sets"
