@@ -20,6 +20,7 @@ from numba.core.codegen import JITCodeLibrary
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import lookup_environment
 from numba.core.registry import CPUDispatcher
+from numba.core.types import unliteral
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how Numba names what a function needs when it raises
 
@@ -154,6 +155,12 @@ class Kernel(_Dispatcher):
         inner = {**options, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
         super().__init__(function, targetoptions=inner)
         self.entry = _Entry(function, options, cache)
+
+    def get_call_template(self, arguments: Any, named: Any) -> Any:
+        """What a call by another kernel means. A number that is written there is a number like any
+        other: Numba would translate the function again for each of them."""
+        plain = {name: unliteral(given) for name, given in named.items()}
+        return super().get_call_template(tuple(map(unliteral, arguments)), plain)
 
     def __call__(self, *arguments: Any) -> Any:
         return self.entry(*arguments)

@@ -9,6 +9,7 @@ import numpy as np
 
 from pglp_fast._kernels.base.growing import append_rows, copy_rows
 from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.sorting import order_of_labels, sort_numbers
 
 MAX_SPAN = 2**29
 _BUFFER = 4096
@@ -44,9 +45,13 @@ def _sort_few(points):
 @kernel
 def _sort_many(points):
     """Lexicographic order by one int64 key; spans up to 2**30 a side leave it room."""
-    x0, y0 = points[:, 0].min(), points[:, 1].min()
-    height = points[:, 1].max() - y0 + 1
-    keys = np.sort((points[:, 0] - x0) * height + (points[:, 1] - y0))
+    x0, y0, top = points[0, 0], points[0, 1], points[0, 1]
+    for i in range(points.shape[0]):
+        x0, y0, top = min(x0, points[i, 0]), min(y0, points[i, 1]), max(top, points[i, 1])
+    height, keys = top - y0 + 1, np.empty(points.shape[0], np.int64)
+    for i in range(points.shape[0]):
+        keys[i] = (points[i, 0] - x0) * height + (points[i, 1] - y0)
+    sort_numbers(keys)
     out = np.empty((points.shape[0], 2), np.int64)
     for i in range(keys.shape[0]):
         out[i, 0], out[i, 1] = x0 + keys[i] // height, y0 + keys[i] % height
@@ -283,7 +288,7 @@ def difference_hull(members, lattice, cliques, indptr, indices):
     buffer = np.empty((min(_BUFFER, 4 * members.shape[0] + 16), 2), np.int64)
     n = 0
     labels = cliques[members]
-    by_clique = np.argsort(labels, kind="mergesort")
+    by_clique = order_of_labels(labels)
     start = 0
     while start < members.shape[0]:
         label = labels[by_clique[start]]

@@ -199,7 +199,8 @@ def planar(z, sources, sites, near, stretch, polygon, epsilon, out):
         fx, fy = sites[s, 0] - sites[z, 0], sites[s, 1] - sites[z, 1]
         sx, sy = np.float64(t00 * fx + t01 * fy), np.float64(t10 * fx + t11 * fy)
         total[0], total[1] = np.inf, 0.0
-        c[:] = around.lines[:, 2]
+        for b in range(n_near):
+            c[b] = around.lines[b, 2]
         if _centred_on_source(fx, fy, sx, sy, gradients, nearest):
             sx = sy = 0.0
             from_source(around, fx, fy, c)

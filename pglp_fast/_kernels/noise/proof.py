@@ -5,6 +5,7 @@ import numpy as np
 
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.base.lattice import difference
+from pglp_fast._kernels.base.sorting import order_of_labels
 from pglp_fast._kernels.geometry.hull import contains, cross, is_symmetric
 from pglp_fast._kernels.policy.shapes import members_of, protected_of
 
@@ -68,7 +69,7 @@ def clique_inside(polygon, members, lattice):
 def _cliques_inside(members, groups, polygon):
     """Whether the differences of all cliques among the members lie in the polygon."""
     labels = groups.cliques[members]
-    order = np.argsort(labels, kind="mergesort")
+    order = order_of_labels(labels)
     first = 0
     while first < members.shape[0]:
         label, last = labels[order[first]], first + 1

@@ -29,10 +29,13 @@ def mean_rows(P, component, out):
     count = np.zeros(out.shape[0])
     out[:] = 0.0
     for s in range(P.shape[0]):
-        out[component[s]] += P[s]
-        count[component[s]] += 1.0
+        c = component[s]
+        for z in range(P.shape[1]):  # sums of whole rows would take a second more to compile
+            out[c, z] += P[s, z]
+        count[c] += 1.0
     for c in range(out.shape[0]):
-        out[c] /= max(count[c], 1.0)
+        for z in range(out.shape[1]):
+            out[c, z] /= max(count[c], 1.0)
 
 
 @kernel

@@ -123,3 +123,20 @@ def test_what_is_called_on_several_levels_is_linked():
             return first(values) + second(values) + third(values)
 
         assert entry(VALUES) == 1 + 2 + 3
+
+
+def test_numbers_that_are_written_in_a_call_are_translated_once():
+    @kernel
+    def power(base, exponent, negative):
+        return (-1 if negative else 1) * base**exponent
+
+    @kernel
+    def caller(x):
+        return power(x, 2, False), power(x, 3, exponent_of(x)), power(x, x, True), power(3, 2, True)
+
+    @kernel
+    def exponent_of(x):
+        return x > 100
+
+    assert caller(2) == (4, 8, -4, -9)
+    assert len(power.overloads) == 1

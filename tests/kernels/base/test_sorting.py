@@ -1,0 +1,26 @@
+"""Integers in order, as NumPy's stable sort has them."""
+
+import numpy as np
+import pytest
+
+from pglp_fast._kernels.base import sorting as kernels
+
+SIZES = [0, 1, 2, 15, 16, 17, 31, 32, 33, 48, 100, 1000, 4097]
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("top", [1, 5, 2**62])
+def test_numbers_are_sorted_in_place(n, top):
+    rng = np.random.default_rng(n)
+    for values in (rng.integers(-top, top, n), np.arange(n), np.arange(n)[::-1].copy()):
+        wanted = np.sort(values)
+        kernels.sort_numbers(values)
+        assert np.array_equal(values, wanted)
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_positions_of_one_label_stay_in_order(n):
+    rng = np.random.default_rng(n)
+    for top in (1, 4, 2**31 - 1):
+        labels = rng.integers(-1, top, n).astype(np.int32)
+        assert np.array_equal(kernels.order_of_labels(labels), np.argsort(labels, kind="stable"))
