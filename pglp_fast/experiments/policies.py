@@ -44,7 +44,8 @@ def run(setup: Setup) -> Result:
         zero(rows, "e_poi", "G_poi"),
         falls_most(rows),
     ]
-    figures = {"policies": lambda: _figure(rows)}
+    visits = rows  # those of users come to the table, not to this picture
+    figures = {"policies": lambda: _figure(visits)}
     notes = [what_is_measured(town)]
     if town.users is not None:
         others = _of_users(town, setup)

@@ -173,6 +173,24 @@ def test_figures_are_the_same_every_time(quick):
         assert again.read_bytes() == (quick[1] / "policies" / f"policies.{ending}").read_bytes()
 
 
+def test_a_picture_of_policies_shows_one_kind_of_people(monkeypatch):
+    """Visits and users have a picture each: would catch lines that jump between the two."""
+    from dataclasses import replace
+
+    from pglp_fast.experiments import policies
+    from pglp_fast.experiments.data import load_town
+    from pglp_fast.experiments.setup import Setup
+
+    town = load_town(None, quick=True, seed=0)
+    town = replace(town, users=np.ones(town.grid.size, np.int64))
+    monkeypatch.setattr(policies, "load_town", lambda *a, **k: town)
+    found = policies.run(Setup(None, 2, 0, True, False))
+    for name in ("policies", "users"):
+        for axes in found.figures[name]().axes:
+            for line in axes.lines:
+                assert len(set(line.get_xdata())) == len(line.get_xdata())
+
+
 def test_shared_axes_show_every_line():
     """An axis limited before the last panel is drawn would cut lines off."""
     rows = [
