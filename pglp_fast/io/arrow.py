@@ -11,6 +11,7 @@ from pglp_fast.errors import InvalidTable
 
 from . import columns as roles
 from .batch import RawBatch
+from .labels import label_name
 
 pa, parquet = Later("pyarrow"), Later("pyarrow.parquet")
 
@@ -122,10 +123,20 @@ def _from_arrow(table: Any, columns: Mapping[str, Any] | None, source: str) -> A
                 f"a table is a path, a DataFrame or an Arrow table, not {source}: make arrays one "
                 "with Tracks.of"
             )
+        _refuse_objects(table, source)
         table = pa.table(table)
     at = match_columns(table.column_names, columns, source)
     _check_degrees(table.schema, table.column_names, at, source)
     return table.select(list(at.values())).rename_columns(list(at))
+
+
+def _refuse_objects(table: Any, source: str) -> None:
+    """Refuse polars' columns of objects: as Arrow they are addresses in memory, not values."""
+    for name, kind in dict(getattr(table, "schema", None) or {}).items():
+        if str(kind) == "Object":
+            raise InvalidTable(
+                f"{source}: column {name!r} has objects of any type: make it whole numbers or text"
+            )
 
 
 def _from_pandas(frame: Any, columns: Mapping[str, Any] | None, source: str) -> Any:
@@ -164,10 +175,14 @@ def _from_series(column: Any, role: str) -> Any:
     """Labels that are objects of some kind (UUIDs, numbers among text) become text."""
     try:
         return pa.Array.from_pandas(column)
-    except pa.ArrowException:
+    except (pa.ArrowException, OverflowError):
         if role not in roles.LABELS:
             raise
-        return pa.Array.from_pandas(column.map(str, na_action="ignore"))
+    try:
+        named = column.astype(object).map(label_name, na_action="ignore")
+    except ValueError as error:
+        raise InvalidTable(f"the {role} must be whole numbers or text: {error}") from None
+    return pa.Array.from_pandas(named, type=pa.large_string())
 
 
 def _check_degrees(schema: Any, names: list[str], at: Mapping[str, int], source: str) -> None:

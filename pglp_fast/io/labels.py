@@ -1,9 +1,15 @@
 """Columns of labels (users, trajectories, venues, categories) as numbers."""
 
+import math
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
 from itertools import count
+from numbers import Number
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -28,11 +34,14 @@ class Coded:
 
     @classmethod
     def of(cls, values: ArrayLike) -> "Coded":
-        """From an array of whole numbers or of text."""
-        array = np.asarray(values).reshape(-1)
+        """From an array of whole numbers or of text; a list may have both, 7 being "7"."""
+        given = values if hasattr(values, "dtype") else np.array(values, object)
+        array = np.asarray(given).reshape(-1)
+        if array.dtype.kind == "O":
+            array = _alike(array)
         if array.dtype.kind in "iu":
             array, source = array.astype(np.int64), Labeller("integer")
-        elif array.dtype.kind in "OUT" and all(isinstance(v, str) for v in array):
+        elif array.dtype.kind in "OUT":
             source = Labeller("text")
         else:
             raise InvalidTable(f"labels must be whole numbers or text, got dtype {array.dtype}")
@@ -86,3 +95,53 @@ class Labeller:
 def _is_plain_integer(text: str) -> bool:
     digits = text[1:] if text[:1] == "-" else text
     return digits.isascii() and digits.isdigit() and len(digits) < 19 and str(int(text)) == text
+
+
+EXACT = 53  # bits of a whole number that a double surely holds
+
+
+def label_name(value: Any) -> str:
+    """What a label is called, whatever type it has: 7, 7.0, "7" and b"7" are one.
+
+    Columns of a type are named at once, by casts that give the same. A ValueError where nothing
+    says which label is meant."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    if isinstance(value, bytes | bytearray | memoryview):
+        return bytes(value).decode()
+    if isinstance(value, bool | np.bool_):
+        return "true" if value else "false"
+    if isinstance(value, int | np.integer):
+        return str(int(value))
+    if isinstance(value, float | np.floating):
+        return str(_whole(value, 2.0 ** min(EXACT, np.finfo(type(value)).nmant + 1)))
+    if isinstance(value, Decimal | Fraction):
+        return str(_whole(value, math.inf))
+    if isinstance(value, UUID):
+        return str(value)
+    kind: Any = type(value)
+    own = kind.__str__ is not object.__str__ or kind.__repr__ is not object.__repr__
+    if not own or isinstance(value, Number | Iterable):
+        raise ValueError(f"{value!r} is neither a whole number nor text")
+    return str(value)
+
+
+def _whole(value: Any, most: float) -> int:
+    if not math.isfinite(value) or value != int(value):
+        raise ValueError(f"{value} is not a whole number")
+    if abs(value) > most:
+        raise ValueError(f"{value} is too large for its type to tell it from its neighbours")
+    return int(value)
+
+
+def _alike(values: NDArray[Any]) -> NDArray[Any]:
+    """Objects as whole numbers, if all are, or else as text."""
+    kinds = set(map(type, values.tolist()))
+    if kinds <= {str}:
+        return values
+    try:
+        if all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+            return values.astype(np.int64)
+        return np.array([label_name(v) for v in values], object)
+    except (ValueError, OverflowError) as error:
+        raise InvalidTable(f"labels must be whole numbers or text: {error}") from None

@@ -14,6 +14,7 @@ from pglp_fast.errors import InvalidTable
 
 from . import columns as roles
 from .batch import Batch, RawBatch, Reading, settle
+from .labels import EXACT, label_name
 from .report import Malformed
 from .values import (
     null_for_blank,
@@ -161,22 +162,37 @@ def _labels(column: Any, role: str, source: str, textual: bool) -> Any:
     empty."""
     if textual:
         return null_for_blank(column)
-    if getattr(column.type, "extension_name", "") == "arrow.uuid":
-        coded = column.storage.dictionary_encode()
-        texts = [str(UUID(bytes=octets)) for octets in coded.dictionary.to_pylist()]
-        return pa.array(texts, pa.string()).take(coded.indices)
-    column = _plain(column)
-    if pa.types.is_floating(column.type):  # whole numbers with a gap, as pandas keeps them
-        column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
-    whole = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
+    uuid = getattr(column.type, "extension_name", "") == "arrow.uuid"
+    column = column.storage if uuid else _plain(column)
+    kind, is_a = column.type, pa.types
     try:
-        if _is_text(column.type):
+        if _is_text(kind):
             return column
-        return column.cast(pa.int64() if whole else pa.string())
-    except pa.ArrowException:
+        if is_a.is_integer(kind):
+            return column.cast(pa.int64())
+        if is_a.is_floating(kind):  # whole numbers with a gap, as pandas keeps them
+            return _whole_numbers(column)
+        if not uuid and not is_a.is_decimal(kind):
+            return column.cast(pa.string())
+        coded = column.dictionary_encode()
+        known = coded.dictionary.to_pylist()
+        names = [label_name(UUID(bytes=value) if uuid else value) for value in known]
+        return pa.array(names, pa.string()).take(coded.indices)
+    except (pa.ArrowException, ValueError):
         raise InvalidTable(
             f"{source}: the {role} must be whole numbers or text, got {column.type}"
         ) from None
+
+
+def _whole_numbers(column: Any) -> Any:
+    """Floats as int64, null for NaN; a ValueError where there are others between, or where a float
+    no longer tells whole numbers apart."""
+    column = pc.if_else(pc.is_nan(column), pa.scalar(None, column.type), column)
+    bits = {16: 11, 32: 24}.get(column.type.bit_width, EXACT)
+    far = pc.max(pc.abs(column)).as_py()
+    if far is not None and far > 2.0**bits:
+        raise ValueError(f"{far} is too large for its type to tell it from its neighbours")
+    return column.cast(pa.int64())
 
 
 def _codes(column: Any, reading: Reading, role: str, kind: str, source: str) -> NDArray[np.int32]:

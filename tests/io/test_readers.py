@@ -9,6 +9,7 @@ import json
 import lzma
 import tracemalloc
 from datetime import UTC, datetime, timedelta, timezone
+from decimal import Decimal
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -1298,3 +1299,43 @@ def test_real_geolife_folder_equals_the_table():
         assert np.array_equal(ours.time, theirs.time)
         assert np.array_equal(ours.lat, theirs.lat)
         assert np.array_equal(ours.lon, theirs.lon)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [[7, 7.0], [7.0, "7"], [np.float64(7), "7"], [7.0, b"7", 7], [np.str_("7"), np.int32(7)],
+     [Decimal("7.00"), 7], [Decimal("7"), "7", 7.0], [True, "true"], [np.bool_(True), "true"],
+     [UUID(int=7), str(UUID(int=7))]],
+)  # fmt: skip
+def test_a_label_has_one_name_whatever_types_its_column_mixes(values):
+    """A person has one budget: 7, 7.0, b"7" and "7" are one."""
+    pd = pytest.importorskip("pandas")
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    for column in (pd.Series(objects), pd.Series(objects).astype("category")):
+        frame = pd.DataFrame({"user": column, "time": pd.Timestamp("2024-01-01"), "lat": 1.0,
+                              "lon": 1.0})  # fmt: skip
+        assert len({str(v) for v in pf.read_table(frame).users.tolist()}) == 1
+    assert len({str(v) for v in Coded.of(values).labels.tolist()}) == 1
+
+
+@pytest.mark.parametrize(
+    "values", [[7.5, "x"], [float("inf"), "x"], [1e16, 10**16], [object(), "x"], [(1, 2), "x"]]
+)
+def test_labels_of_which_nothing_says_who_is_meant_are_refused(values):
+    pd = pytest.importorskip("pandas")
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    frame = pd.DataFrame({"user": objects, "time": pd.Timestamp("2024-01-01"), "lat": 1.0,
+                          "lon": 1.0})  # fmt: skip
+    with pytest.raises(InvalidTable, match="whole numbers or text"):
+        pf.read_table(frame)
+
+
+def test_columns_of_objects_of_polars_are_refused():
+    """They cross to Arrow as addresses."""
+    pl = pytest.importorskip("polars")
+    frame = pl.DataFrame({"user": pl.Series([7.0, "7"], dtype=pl.Object), "time": [0, 0],
+                          "lat": [1.0, 1.0], "lon": [1.0, 1.0]})  # fmt: skip
+    with pytest.raises(InvalidTable, match="objects of any type"):
+        pf.read_table(frame)
