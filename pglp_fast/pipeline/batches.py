@@ -1,6 +1,5 @@
 """Record batches in, record batches out, for as long as they come: per-person state by id."""
 
-import os
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -13,9 +12,10 @@ from numpy.typing import NDArray
 from pglp_fast._util import validate as check
 from pglp_fast._util.arrays import starts_of
 from pglp_fast._util.packages import Later
+from pglp_fast._util.process import OwnProcess
 from pglp_fast._util.storage import alone_with
 from pglp_fast.adversary.priors import make_priors
-from pglp_fast.errors import InvalidParameter, InvalidState, InvalidTable
+from pglp_fast.errors import InvalidParameter, InvalidTable
 from pglp_fast.io.arrow import frame_batches
 from pglp_fast.io.batch import to_tracks
 from pglp_fast.io.columns import match
@@ -103,14 +103,10 @@ class ReleasedBatches(Iterator[Any]):
         self._moving = None if plan.model is None else _Moving(plan, seed, self.outcome, resident)
         self._release: Release = self._moving or BookedRows(plan, seed, self.outcome)
         self._made = self._batches(iter(batches))
-        self._process = os.getpid()
+        self._process = OwnProcess("this release was begun", "Call release_batches in each process")
 
     def __next__(self) -> Any:
-        if os.getpid() != self._process:
-            raise InvalidState(
-                "this release was begun in another process and forked: both would draw with the "
-                "same noise. Call release_batches in each process"
-            )
+        self._process.require()
         return next(self._made)
 
     def _batches(self, batches: Iterator[Any]) -> Iterator[Any]:

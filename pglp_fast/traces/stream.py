@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from pglp_fast._util import validate as check
 from pglp_fast._util.arrays import starts_of
+from pglp_fast._util.process import OwnProcess
 from pglp_fast._util.storage import write_arrays
 from pglp_fast.errors import InvalidParameter, InvalidState, InvalidTransition
 from pglp_fast.policy.domain import Domain
@@ -51,7 +52,11 @@ class Stream:
         self._few = FewUsers.of(self._engine, state) if file is None else None
         # one step at a time: two would share their draws and their budget
         self._lock = RLock()
-        self._process = os.getpid()
+        self._process = OwnProcess(
+            "this stream was made",
+            "Start a stream of its own in each process, or save it before the fork and resume it "
+            "in one of them",
+        )
 
     def __reduce_ex__(self, protocol: Any) -> Any:
         """A copy would have the same key and the same t, and a budget of its own."""
@@ -105,7 +110,7 @@ class Stream:
             Of the model, for the move from the last step to this one; ``(t - 1) % periods`` unless
             given.
         """
-        self._require_own_process()
+        self._process.require()
         with self._lock:
             state = self._state
             if self._few and policy is None and epsilon is None and period is None:
@@ -155,15 +160,6 @@ class Stream:
         place = np.where(last >= 0, out.places[last], -1)
         number = np.where(place >= 0, out.number - out.number % n + place, out.number)
         return out._replace(number=number.astype(np.int32), places=out.places[:0])
-
-    def _require_own_process(self) -> None:
-        """A forked copy has the same key and the same t: its noise would serve two inputs."""
-        if os.getpid() != self._process:
-            raise InvalidState(
-                "this stream was made in another process and forked: both would release with the "
-                "same noise. Start a stream of its own in each process, or save it before the fork "
-                "and resume it in one of them"
-            )
 
     def _checked(self, cells: ArrayLike) -> check.Cells:
         true = check.integers(cells, "cells", InvalidTransition).reshape(-1)
