@@ -54,7 +54,7 @@ class AlongFiles:
         digest = f"{job.digest} of {parts} by {batch_rows}"
         self._context = Context(
             plan, job.seed, [file.path.absolute() for file in files], digest,
-            parts, batch_rows, _is_remembered(plan), executor is not None,
+            parts, batch_rows, _is_remembered(plan), executor is not None, plan.digest,
         )  # fmt: skip
         put_context(self._folder, self._context)
         self._pieces = [

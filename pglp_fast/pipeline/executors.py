@@ -32,6 +32,17 @@ def _is_dask(executor: Any) -> bool:
     return any(kind.__module__.startswith("distributed.") for kind in type(executor).__mro__)
 
 
+def on_every_worker(executor: Any, function: Callable[..., Any], *arguments: Any) -> list[Any]:
+    """Start a call on each worker that a cluster of Dask has now; nobody waits for it. What is
+    returned must be held for as long as it is wanted."""
+    if not _is_dask(executor):
+        return []
+    return [
+        executor.submit(function, *arguments, workers=[worker], pure=False)
+        for worker in executor.nthreads()
+    ]
+
+
 def run_tasks(
     executor: Any,
     function: Callable[..., Any],

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -19,7 +20,8 @@ from pglp_fast.traces.ledger import Ledger
 from .alone import Alone
 from .along_files import AlongFiles
 from .booking import Booking, read_before
-from .executors import check_executor
+from .elsewhere import settled
+from .executors import check_executor, on_every_worker
 from .job import Job, sidecar_of, work_of
 from .paths import mode_for, refuse_inputs, refuse_pipes, target_of
 from .plan import Plan
@@ -28,6 +30,7 @@ from .release import check_places
 from .released import Outcome
 from .sink import Layout, writing
 from .source import BATCH_ROWS, FileSource, files_at, parts_of
+from .task_context import prepare
 
 
 def release_files(
@@ -84,6 +87,7 @@ def release_files(
     out = target_of(Path(sink))
     targets = [out / _name_of(path) for path in paths] if many else [out]
     _check_targets(out, targets, paths, plan)
+    ahead = _told_ahead(executor, plan)
     files = [FileSource(path, plan, batch_rows) for path in paths]
     plan.check()
     layouts = [Layout(file, plan, os.fspath(file.path)) for file in files]
@@ -98,7 +102,14 @@ def release_files(
         if many:
             out.mkdir(exist_ok=True)
         job.finish(run.sidecars, run.modes)
+    del ahead  # wanted until here
     return run.outcome
+
+
+def _told_ahead(executor: Any, plan: Plan) -> list[Any]:
+    """Workers of a cluster read the plan's files while the job is made here."""
+    by_path = isinstance(plan.mobility, str | os.PathLike)
+    return on_every_worker(executor, prepare, pickle.dumps(settled(plan))) if by_path else []
 
 
 class _Run:

@@ -1,20 +1,24 @@
 """What the tasks of a job know of each other: the plan and the chunks, as files in the work folder.
 
-A process that works for a job reads each of them once."""
+A process that works for a job reads each of them once. A worker may be told the plan ahead, to
+read what it stands for while the job is still being made."""
 
 import json
 import pickle
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
 from pglp_fast._util.storage import SECRET, replacing
+from pglp_fast._util.threads import ForkLock
 from pglp_fast.errors import InvalidState
 
 from .elsewhere import settled
 from .plan import Plan
 from .source import FileSource
+from .warm import compile_once
 
 
 @dataclass(frozen=True)
@@ -30,6 +34,7 @@ class Context:
     batch_rows : rows read at a time
     remember : whether to hash fixes, to compare with those of the model
     pooled : whether tasks run in processes that may all have to compile
+    plan_digest : of the plan, which to work out means to read all that it stands for
     """
 
     plan: Plan
@@ -40,6 +45,7 @@ class Context:
     batch_rows: int
     remember: bool
     pooled: bool
+    plan_digest: str
 
     def source(self, file: int) -> FileSource:
         return FileSource(self.paths[file], self.plan, self.batch_rows)
@@ -50,6 +56,23 @@ class Context:
 
 
 _context: dict[tuple[Path, str], Context] = {}  # of the job that this process works for
+_prepared: list[Plan] = []  # of the job that it will work for
+_lock = ForkLock()
+
+
+def prepare(pickled: bytes) -> None:
+    """Read what a plan stands for. One that cannot be read is refused where the job is made.
+
+    It comes as bytes, as in the folder: Dask hands over arrays that are not aligned."""
+    with _lock:
+        _prepared.clear()
+        with suppress(Exception):
+            plan = pickle.loads(pickled)
+            compile_once(plan)
+            plan.check().digest  # noqa: B018 (worked out, and kept)
+            if plan.model is not None:
+                plan.model.stationary()
+            _prepared.append(plan)
 
 
 def put_context(folder: Path, context: Context) -> None:
@@ -63,15 +86,22 @@ def put_context(folder: Path, context: Context) -> None:
 
 def context_of(folder: Path, digest: str) -> Context:
     """Read once in a process; ``digest``: of the job."""
-    known = _context.get((folder, digest))
-    if known is not None:
-        return known
-    found = pickle.loads((folder / "plan").read_bytes())
-    if not isinstance(found, Context) or found.digest != digest:
-        raise InvalidState(f"{folder} is of another job: start it again")
-    _context.clear()
-    _context[folder, digest] = found
-    return found
+    with _lock:
+        known = _context.get((folder, digest))
+        if known is not None:
+            return known
+        found = pickle.loads((folder / "plan").read_bytes())
+        if not isinstance(found, Context) or found.digest != digest:
+            raise InvalidState(f"{folder} is of another job: start it again")
+        _context.clear()
+        ready = [plan for plan in _prepared if plan.digest == found.plan_digest]
+        _prepared.clear()
+        if ready:
+            found = replace(found, plan=ready[0])
+        else:
+            vars(found.plan)["digest"] = found.plan_digest
+        _context[folder, digest] = found
+        return found
 
 
 class Chunk(NamedTuple):
