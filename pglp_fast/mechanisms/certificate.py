@@ -32,7 +32,7 @@ from pglp_fast.policy.weights import edge_with, scaled_differences
 from pglp_fast.space.grid import Grid
 
 from .contract import Floats, Mechanism
-from .rounding import MAX_ROUNDING, Noise, drawn_off, gauge_of, noise_over
+from .rounding import MAX_ROUNDING, Noise, drawn_off, gauges_of, noise_over
 
 _NOT_PROVED = (
     f"float64 may move more than {MAX_ROUNDING:g} of the probability of a large, thin or scattered "
@@ -142,8 +142,8 @@ def certify(mechanism: Mechanism) -> Certificate:
     found = _split_edge(m)
     if tabled.size:
         found = found.worse(_tables(m, tabled))
-    for shape in untabled.tolist():
-        found = found.worse(_premises(m, shape))
+    if untabled.size:
+        found = found.worse(_premises(m, untabled))
     rounding = max([0.0, *(_drawn_off(m, shape) for shape in untabled.tolist())])
     reason = _WHY[found.fault]
     if not reason and rounding > MAX_ROUNDING:
@@ -222,8 +222,25 @@ def _tables(m: Mechanism, which: NDArray[np.int64]) -> _Finding:
     return _Finding(int(fault[at]), ratio, (s, r), z)
 
 
-def _premises(m: Mechanism, shape: int) -> _Finding:
-    """Whether a geometric shape's edges lie in K, and eps times the largest ||difference||_K."""
+def _premises(m: Mechanism, which: NDArray[np.int64]) -> _Finding:
+    """The first of these geometric shapes with an edge outside K, or the one with the largest
+    ||difference||_K, times eps."""
+    fault, most = np.zeros(which.size, np.int64), np.full(which.size, -np.inf)
+    for at, shape in enumerate(which.tolist()):
+        fault[at], most[at] = _edges_in_noise(m, shape)
+    bad = np.flatnonzero(fault)
+    at = int(bad[0]) if bad.size else int(np.argmax(most))
+    if most[at] < 0:  # there is no edge at all
+        return _Finding(int(fault[at]), -np.inf)
+    shape = int(which[at])
+    hull = polygon_of(m.noise_groups.hulls, shape)
+    gauges = gauges_of(_polygon(m, shape), hull)
+    top = max(range(len(hull)), key=gauges.__getitem__)
+    return _Finding(int(fault[at]), m.epsilon * float(most[at]), _edge_with(m, shape, hull[top]))
+
+
+def _edges_in_noise(m: Mechanism, shape: int) -> tuple[int, float]:
+    """What fails of a geometric shape, and the largest ||difference||_K of its edges."""
     groups = m.noise_groups
     hull, K = polygon_of(groups.hulls, shape), _polygon(m, shape)
     inside = (
@@ -231,14 +248,8 @@ def _premises(m: Mechanism, shape: int) -> _Finding:
         if m.graph.weights is None
         else _weighted_edges_inside(m, shape, hull)
     )
-    fault = proof.FINE if inside else proof.OUTSIDE
-    if len(hull) == 1:
-        return _Finding(fault, -np.inf)
-    gauges = [gauge_of(K, v) for v in hull]
-    top = max(range(len(hull)), key=gauges.__getitem__)
-    if gauges[top] > 1:
-        fault = proof.OUTSIDE
-    return _Finding(fault, m.epsilon * float(gauges[top]), _edge_with(m, shape, hull[top]))
+    most = max(gauges_of(K, hull)) if len(hull) > 1 else -np.inf
+    return proof.FINE if inside and most <= 1 else proof.OUTSIDE, float(most)
 
 
 def _weighted_edges_inside(m: Mechanism, shape: int, hull: NDArray[np.int64]) -> bool:

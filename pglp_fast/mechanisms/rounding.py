@@ -4,6 +4,7 @@ Everything but the bound itself is in rational numbers, for the very floats that
 """
 
 from fractions import Fraction
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -52,39 +53,75 @@ def drawn_off(noise: Noise, cones: NDArray[np.uint64], epsilon: float, stretch: 
     bound = rounding_bound(noise, epsilon, stretch)
     if len(noise.K) < 3:
         return bound
-    areas = _wedges(noise.K)
-    drawn = [int(w) for w in cones]
-    wanted = areas + [Fraction(0)] * (len(drawn) - len(areas))
+    return min(1.0, bound + _cones_off(noise.K.tobytes(), cones.tobytes()))
+
+
+class _Whole(NamedTuple):
+    """A polygon whose vertices are floats, exactly: integers over ``unit``, a power of two."""
+
+    corners: tuple[tuple[int, int], ...]
+    unit: int
+
+
+# Shapes of a map share few polygons: each is looked at once. What is kept follows from its key, the
+# octets of K's vertices.
+_once = lru_cache(maxsize=4096)
+
+
+@_once
+def _whole(K: bytes) -> _Whole:
+    ratios = [value.as_integer_ratio() for value in np.frombuffer(K, np.float64).tolist()]
+    unit = max(below for _, below in ratios)  # of powers of two the largest is a multiple of all
+    values = [above * (unit // below) for above, below in ratios]
+    return _Whole(tuple(zip(values[::2], values[1::2])), unit)
+
+
+@_once
+def _wedges(K: bytes) -> tuple[int, ...]:
+    """Twice the area of each triangle from the centre over an edge of K, times ``unit`` squared."""
+    corners = _whole(K).corners
+    return tuple(a[0] * b[1] - a[1] * b[0] for a, b in pairwise([*corners, corners[0]]))
+
+
+@_once
+def _cones_off(K: bytes, cones: bytes) -> float:
+    """The total variation distance of the cones that are drawn from those of K's areas."""
+    areas, drawn = _wedges(K), np.frombuffer(cones, np.uint64).tolist()
     if min(areas) <= 0 or sum(drawn) != TOTAL or len(drawn) < len(areas):
         return 1.0
-    whole = sum(areas)
-    off = sum(abs(Fraction(w, TOTAL) - a / whole) for w, a in zip(drawn, wanted, strict=True)) / 2
-    return min(1.0, bound + float(off))
+    wanted, whole = areas + (0,) * (len(drawn) - len(areas)), sum(areas)
+    off = sum(abs(w * whole - a * TOTAL) for w, a in zip(drawn, wanted, strict=True))
+    return float(Fraction(off, 2 * whole * TOTAL))
 
 
-def gauge_of(K: Floats, v: NDArray[np.int64]) -> Fraction | float:
-    """||v||_K of a vertex v of the sensitivity hull, in rational arithmetic, for the very floats
+def gauges_of(K: Floats, hull: NDArray[np.int64]) -> list[Fraction | float]:
+    """||v||_K of each vertex v of a sensitivity hull, in rational arithmetic, for the very floats
     that are K's vertices."""
-    corners = [(Fraction(x), Fraction(y)) for x, y in K.tolist()]
-    x, y = int(v[0]), int(v[1])
+    return _gauges(K.tobytes(), hull.tobytes())
+
+
+@_once
+def _gauges(K: bytes, hull: bytes) -> list[Fraction | float]:
+    return [_gauge(K, x, y) for x, y in np.frombuffer(hull, np.int64).reshape(-1, 2).tolist()]
+
+
+def _gauge(K: bytes, x: int, y: int) -> Fraction | float:
+    """The largest over K's edges ab of v x (b - a) / (a x b), which is 1 on the edge."""
+    corners, unit = _whole(K)
     if len(corners) <= 2:
         (ax, ay), (bx, by) = corners[0], corners[-1]
         if (ax, ay) != (-bx, -by) or x * by != y * bx or not (bx or by):
             return np.inf  # v is not on the segment's line, or there is none
-        return abs(Fraction(x) / bx if bx else Fraction(y) / by)
-    best = Fraction(0)
-    for (ax, ay), (bx, by) in zip(corners, corners[1:] + corners[:1], strict=True):
-        area = ax * by - ay * bx
+        return abs(Fraction(x * unit, bx) if bx else Fraction(y * unit, by))
+    best, below = 0, 1
+    sides = pairwise([*corners, corners[0]])
+    for ((ax, ay), (bx, by)), area in zip(sides, _wedges(K), strict=True):
         if area <= 0:
             return np.inf  # K does not go round the origin
-        best = max(best, (x * (by - ay) - y * (bx - ax)) / area)
-    return best
-
-
-def _wedges(K: Floats) -> list[Fraction]:
-    """Twice the area of each triangle from the centre over an edge of K, exactly."""
-    corners = [(Fraction(x), Fraction(y)) for x, y in K.tolist()]
-    return [a[0] * b[1] - a[1] * b[0] for a, b in pairwise([*corners, corners[0]])]
+        value = x * (by - ay) - y * (bx - ax)
+        if value * below > best * area:
+            best, below = value, area
+    return Fraction(best * unit, below)
 
 
 def rounding_bound(noise: Noise, epsilon: float, stretch: float) -> float:
@@ -118,7 +155,9 @@ def rounding_bound(noise: Noise, epsilon: float, stretch: float) -> float:
             along = 1.0  # all sites on the line of the noise: it crosses every boundary squarely
         density = 2.0 * (noise.size - 1) * epsilon
     else:
-        thinnest = float(sum(_wedges(K))) / (8 * float(np.hypot(*K.T).max()))
+        octets = K.tobytes()
+        area2 = sum(_wedges(octets)) / _whole(octets).unit ** 2
+        thinnest = area2 / (8 * float(np.hypot(*K.T).max()))
         density = 3.0 * noise.size * epsilon / (2 * thinnest)
     # no boundary is nearer than half a lattice unit: there the radius has density eps x e^-x
     x = 0.5 * epsilon * min(1.0, stretch**0.5) / float(np.hypot(*K.T).max())

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from pglp_fast._kernels.noise import noise_polygon
 from pglp_fast._kernels.noise.cones import drawn_cones
 from pglp_fast._kernels.trace.release import CLAIM
-from pglp_fast.mechanisms.rounding import MAX_ROUNDING, Noise, drawn_off, gauge_of
+from pglp_fast.mechanisms.rounding import MAX_ROUNDING, Noise, drawn_off, gauges_of
 from pglp_fast.policy.graph import PolicyGraph
 
 from .ledger import Ledger
@@ -154,7 +154,7 @@ def prove(proof: Proof, polygon: int, locations: Any) -> Verdict:
     for claim in _claims(proof.claims):
         dx, dy = (km / claim.denominator for km in locations.scale)
         K = np.asarray(noise_polygon.noise_polygon(claim.hull, polygon, dx, dy))
-        gauge = max(gauge_of(K, v) for v in claim.hull) if len(claim.hull) > 1 else 0
+        gauge = max(gauges_of(K, claim.hull)) if len(claim.hull) > 1 else 0
         if not claim.inside or gauge > 1:
             reasons.append("an edge's difference lies outside the noise polygon")
         found.append((claim.epsilon, claim.epsilon * float(gauge)))

@@ -91,7 +91,7 @@ def test_thin_sets_are_computed_drawn_and_certified(kind, policy, sampler, sets)
         with np.errstate(invalid="ignore"):
             difference = np.where(L[i] == L[j], 0.0, abs(L[i] - L[j]))
         ratio = max(ratio, difference.max() / m.epsilon)
-        measured, shares = excess(m, number)
+        measured, shares = excess(m, which * SETS + number)
         above, apart = max(above, measured), max(apart, drawn_off(P, shares))
         beyond += measured > SIGMAS
         c = pf.certify(m)
