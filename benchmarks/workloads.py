@@ -21,15 +21,16 @@ def seconds(call, rounds=5, clock=time.perf_counter):
     return best
 
 
-def scalar_call():
-    """Seconds of one scalar call of NumPy's noise, ``default_rng().laplace(size=2)``."""
+def scalar_calls(n=5_000):
+    """n scalar calls of NumPy's noise, ``default_rng().laplace(size=2)``."""
     rng = np.random.default_rng()
+    for _ in range(n):
+        rng.laplace(size=2)
 
-    def calls():
-        for _ in range(5_000):
-            rng.laplace(size=2)
 
-    return seconds(calls, 10) / 5_000
+def scalar_call():
+    """Seconds of one of them."""
+    return seconds(scalar_calls, 10) / 5_000
 
 
 def city(side):

@@ -279,7 +279,7 @@ class MobilityModel:
 
     def __getstate__(self) -> dict[str, Any]:
         """Without what is quickly made again: a model is sent to many processes."""
-        dropped = ("_stacked", "_transposes")
+        dropped = ("_stacked", "_transposes", "_stationary_rows")
         return {name: value for name, value in vars(self).items() if name not in dropped}
 
     def save(self, path: str | os.PathLike[str], *, notes: Mapping[str, Any] | None = None) -> None:

@@ -59,9 +59,9 @@ def make_priors(model: MobilityModel, priors: Any, n: int) -> Priors:
         raise InvalidTransition(
             f"priors must have shape ({n}, {size}) or ({size},), got {np.shape(priors)}"
         )
-    shared = priors is None or (not scipy.sparse.issparse(priors) and np.ndim(priors) == 1)
     if priors is None:
-        priors = model.stationary()
+        return Priors(_stationary_rows(model), np.zeros(n, np.int64), False)
+    shared = not scipy.sparse.issparse(priors) and np.ndim(priors) == 1
     csr = scipy.sparse.csr_array(
         np.atleast_2d(priors) if not scipy.sparse.issparse(priors) else priors
     ).astype(np.float64)
@@ -83,6 +83,17 @@ def make_priors(model: MobilityModel, priors: Any, n: int) -> Priors:
         )
     rows = Rows(csr.indptr.astype(np.int64), csr.indices.astype(np.int32), np.log(csr.data))
     return Priors(rows, np.zeros(n, np.int64) if shared else np.arange(n), False)
+
+
+def _stationary_rows(model: MobilityModel) -> Rows:
+    """The stationary distribution, as the prior of everybody; made once for a model: a job that
+    is cut into many parts asks for it with each."""
+    p = model.stationary()  # with its warning, if it has one
+    held: list[Rows] = model.__dict__.setdefault("_stationary_rows", [])
+    if not held:
+        cells = np.flatnonzero(p).astype(np.int32)
+        held.append(Rows(np.array([0, len(cells)]), cells, np.log(p[cells])))
+    return held[0]
 
 
 def _after_one_move(model: MobilityModel) -> Rows:

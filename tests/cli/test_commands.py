@@ -20,6 +20,10 @@ from pglp_fast.pipeline.released import STATUSES
 
 matplotlib.use("Agg")
 PROMISE = ["--epsilon", "1", "--policy", "blocks:3"]
+COMMANDS = {
+    "demo", "simulate", "city", "fit", "release", "compare", "certify", "attack", "plot", "report",
+    "experiment", "warmup", "convert", "completion",
+}  # fmt: skip
 
 
 @pytest.fixture(autouse=True)
@@ -34,23 +38,7 @@ def subcommands():
 
 
 def test_every_option_is_explained_and_every_command_has_examples():
-    names = set(subcommands())
-    assert names == {
-        "demo",
-        "simulate",
-        "city",
-        "fit",
-        "release",
-        "compare",
-        "certify",
-        "attack",
-        "plot",
-        "report",
-        "experiment",
-        "warmup",
-        "convert",
-        "completion",
-    }
+    assert set(subcommands()) == COMMANDS
     for name, parser in subcommands().items():
         text = parser.format_help()
         assert (
@@ -77,26 +65,7 @@ def examples(text):
 
 
 @large
-@pytest.mark.parametrize(
-    "name",
-    [
-        "",
-        "demo",
-        "simulate",
-        "city",
-        "fit",
-        "release",
-        "compare",
-        "certify",
-        "attack",
-        "plot",
-        "report",
-        "experiment",
-        "convert",
-        "warmup",
-        "completion",
-    ],
-)
+@pytest.mark.parametrize("name", ["", *sorted(COMMANDS)])
 def test_the_examples_of_the_help_texts_run(tmp_path, name, capsys):
     """As they stand there, one after the other in one folder."""
     text = subcommands()[name].format_help() if name else make_parser().format_help()

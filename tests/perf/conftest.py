@@ -12,7 +12,7 @@ import numba
 import pytest
 
 import pglp_fast as pf
-from benchmarks.workloads import scalar_call
+from benchmarks.workloads import scalar_calls
 
 NOISE = 3.0
 
@@ -76,9 +76,14 @@ def pytest_terminal_summary(terminalreporter):
 
 
 @pytest.fixture
-def call():
-    """Seconds of one scalar call of NumPy's ``default_rng().laplace(size=2)``."""
-    return scalar_call()
+def in_calls(ratio):
+    """in_calls(work, n): one of the n pieces of some work, in scalar calls of NumPy's
+    ``default_rng().laplace(size=2)``, taken in turns: a processor's speed changes by the minute."""
+
+    def measure(work: Callable[[], object], n: float, rounds: int = 3) -> float:
+        return ratio(work, lambda: scalar_calls(20_000), rounds) * 20_000 / n
+
+    return measure
 
 
 @pytest.fixture

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pglp_fast as pf
+from cases import DATA
 
 pd = pytest.importorskip("pandas")
 
@@ -69,3 +70,34 @@ def test_cleaning_costs_less_than_pandas_does_for_duplicates_alone(million, rati
         rounds=2,
     )
     promise(value, 1.0)
+
+
+@pytest.mark.parametrize(("which", "most"), [("made up", 0.8), ("Geolife", 0.4)])
+def test_from_a_table_to_a_model_against_pandas(million, tmp_path, ratio, promise, which, most):
+    """Read, clean, resample to 5 minutes, fit; against pandas, which reads the same file, drops
+    what is outside and what is there twice, and takes the last fix of each user and step. (It fits
+    nothing.)"""
+    box = {"lat": (35.0, 35.1), "lon": (139.0, 139.1)}
+    path = tmp_path / "fixes.parquet"
+    if which == "made up":
+        million.to_pandas().to_parquet(path)
+    else:
+        path = DATA / "geolife_beijing.parquet"
+        box = {"lat": (39.831741, 39.988695), "lon": (116.273804, 116.467438)}
+        if not path.exists():
+            pytest.skip("needs geolife_beijing.parquet")
+    grid = pf.Grid.from_bounds(**box, cell_km=0.34)
+    columns = ["user", "time", "lat", "lon"]
+
+    def ours():
+        fixes = pf.read_table(path, columns={"trajectory": None}).clean(grid)
+        return pf.MobilityModel.fit(grid, fixes.resample(grid, "5min", max_gap="1h"))
+
+    def theirs():
+        frame = pd.read_parquet(path, columns=columns)
+        frame = frame[frame["lat"].between(*box["lat"]) & frame["lon"].between(*box["lon"])]
+        frame = frame.drop_duplicates(["user", "time"])
+        last = frame.groupby(["user", frame["time"].dt.floor("5min")])[["lat", "lon"]].last()
+        return grid.locate(last["lat"].to_numpy(), last["lon"].to_numpy())
+
+    promise(ratio(ours, theirs, rounds=1), most)

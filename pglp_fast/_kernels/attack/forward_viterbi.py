@@ -11,6 +11,7 @@ import numpy as np
 from pglp_fast._kernels.base.bits import clear_cells, set1, sort_cells, test1
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.base.logarithms import log_add
+from pglp_fast._kernels.base.sorting import lower_bound
 
 from .gaps import BEST, SUM, empty_layer, gather_best, gather_sums, pass_gap, pass_towards, place
 from .records import TIE, TINY, with_states
@@ -23,7 +24,7 @@ def _first_states(seen, u, row, messages, score):
     n = 0
     for k in range(seen.start[row], seen.start[row + 1]):
         cell = seen.cells[k]
-        low += np.searchsorted(seen.prior_cells[low:last], cell)
+        low += lower_bound(seen.prior_cells[low:last], cell)
         if low == last:
             break
         if seen.prior_cells[low] == cell and seen.logs[k] > -np.inf:

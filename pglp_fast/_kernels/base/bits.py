@@ -5,7 +5,8 @@ into float64."""
 
 import numpy as np
 
-from .jit import kernel
+from .jit import bare, kernel
+from .sorting import insert, sort_in_place
 
 _ONE = np.uint64(1)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
@@ -13,9 +14,10 @@ _M1 = np.uint64(0x5555555555555555)
 _M2 = np.uint64(0x3333333333333333)
 _M4 = np.uint64(0x0F0F0F0F0F0F0F0F)
 _MUL = np.uint64(0x0101010101010101)
+_FEW = 12  # cells that are sorted by insertion
 
 
-@kernel
+@bare
 def popcount1(word):
     """Number of set bits of one word (the SWAR sum, which LLVM turns into one instruction)."""
     word = word - ((word >> _ONE) & _M1)
@@ -24,13 +26,13 @@ def popcount1(word):
     return np.int64((word * _MUL) >> np.uint64(56))
 
 
-@kernel
+@bare
 def lowest1(word):
     """Position of the lowest set bit; 64 for a zero word."""
     return popcount1((word & (~word + _ONE)) - _ONE)
 
 
-@kernel
+@bare
 def highest1(word):
     """Position of the highest set bit; -1 for a zero word."""
     for shift in (1, 2, 4, 8, 16, 32):
@@ -38,12 +40,12 @@ def highest1(word):
     return popcount1(word) - 1
 
 
-@kernel
+@bare
 def test1(words, i):
     return (words[i >> 6] >> np.uint64(i & 63)) & _ONE != np.uint64(0)
 
 
-@kernel
+@bare
 def set1(words, i):
     words[i >> 6] |= _ONE << np.uint64(i & 63)
 
@@ -60,7 +62,7 @@ def _upto(i):
     return _ALL >> np.uint64(63 - i)
 
 
-@kernel
+@bare
 def set_cells(words, cells):
     for cell in cells:
         set1(words, cell)
@@ -90,16 +92,23 @@ def popcount(words):
     return total
 
 
-@kernel
-def list_cells(words, out):
-    """Write the set positions, ascending, to ``out`` (of length ``popcount``)."""
+@bare
+def _list_words(words, first, last, out):
+    """Write the set positions of words first..last, ascending; returns how many."""
     n = 0
-    for w in range(words.shape[0]):
+    for w in range(first, last + 1):
         word = words[w]
         while word != np.uint64(0):
             out[n] = (w << 6) + lowest1(word)
             n += 1
             word &= word - _ONE
+    return n
+
+
+@bare
+def list_cells(words, out):
+    """Write the set positions, ascending, to ``out`` (of length ``popcount``)."""
+    _list_words(words, 0, words.shape[0] - 1, out)
 
 
 @kernel
@@ -176,23 +185,24 @@ def any_in_span(words, start, stop):
     return False
 
 
-@kernel
+@bare
 def sort_cells(words, cells, n):
-    """Sort the n cells that ``words`` holds: by insertion if few, by the bitmask if very many."""
-    if n <= 48:
-        for k in range(1, n):
-            value, at = cells[k], k
-            while at > 0 and cells[at - 1] > value:
-                cells[at] = cells[at - 1]
-                at -= 1
-            cells[at] = value
-    elif n > words.shape[0] >> 3:
-        list_cells(words, cells)
+    """Sort the n cells that ``words`` holds: by the bitmask where they lie close together, as on a
+    map they do."""
+    if n <= _FEW:
+        insert(cells, 0, n)
+        return
+    low = high = cells[0]
+    for k in range(1, n):
+        low, high = min(low, cells[k]), max(high, cells[k])
+    first, last = low >> 6, high >> 6
+    if last - first <= n << 3:
+        _list_words(words, first, last, cells)
     else:
-        cells[:n].sort()
+        sort_in_place(cells, n)
 
 
-@kernel
+@bare
 def clear_cells(words, cells, n):
     """Empty a bitmask of its cells."""
     for k in range(n):

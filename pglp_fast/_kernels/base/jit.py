@@ -38,7 +38,8 @@ from numba.misc.appdirs import AppDirs
 
 from .linking import Kernel
 
-_OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy"}
+# _nrt: said aloud, else a kernel would take it from whichever kernel was the first to call it
+_OPTIONS = {"nopython": True, "nogil": True, "error_model": "numpy", "_nrt": True}
 _SOURCES = Path(__file__).parents[1]
 # Folders of other digests go when nobody used them for a month, or when these many of the same
 # kernel file are newer: every edit makes another.
@@ -260,8 +261,21 @@ def kernel(function: Callable[..., Any]) -> Any:
 
     Only kernels of this package are kept: the digests do not know the sources of others.
     """
+    return _kernel(function, _OPTIONS)
+
+
+def bare(function: Callable[..., Any]) -> Any:
+    """A ``kernel`` that makes no array and returns none, for the loops that take most of the time.
+
+    It does not count references to arrays, which its caller holds anyway: counting them at every
+    call took a third of the time of a step, as a work space has some forty of them.
+    """
+    return _kernel(function, {**_OPTIONS, "_nrt": False})
+
+
+def _kernel(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     if numba.config.DISABLE_JIT:
         # compiled integers wrap silently, as ChaCha20 and hashes want; NumPy's scalars would warn
         return np.errstate(over="ignore")(function)
     kept = Path(function.__code__.co_filename) in FOLDERS
-    return Kernel(function, _OPTIONS, _Cache(function) if kept else None)
+    return Kernel(function, options, _Cache(function) if kept else None)

@@ -5,7 +5,7 @@ from collections import namedtuple
 import numpy as np
 
 from .bits import clear_cells, set1, sort_cells, test1
-from .jit import kernel
+from .jit import bare, kernel
 
 Chain = namedtuple("Chain", "indptr indices data")  # a row-stochastic matrix in CSR
 
@@ -47,7 +47,7 @@ def gather_batch(indptr, indices, data, P, start, stop, out):
                 out[j, u] += P[i, u] * m
 
 
-@kernel
+@bare
 def scatter(indptr, indices, data, cells, p, words, sums, out):
     """p M for a sparse p: targets ascending in ``out``, their values in ``sums[target]``.
 

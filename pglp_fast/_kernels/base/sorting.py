@@ -2,13 +2,26 @@
 
 import numpy as np
 
-from .jit import kernel
+from .jit import bare, kernel
 
 _FEW = 16  # numbers that are sorted by insertion
 
 
-@kernel
-def _insert(values, first, last):
+@bare
+def lower_bound(values, value):
+    """Where a value is in ascending ones, or would be put."""
+    low, high = 0, values.shape[0]
+    while low < high:
+        middle = (low + high) >> 1
+        if values[middle] < value:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@bare
+def insert(values, first, last):
     """Sort values[first:last]."""
     for i in range(first + 1, last):
         value, at = values[i], i
@@ -18,7 +31,7 @@ def _insert(values, first, last):
         values[at] = value
 
 
-@kernel
+@bare
 def _merge(source, first, middle, last, out):
     """Merge source[first:middle] and source[middle:last], both sorted, to the same places."""
     a, b = first, middle
@@ -31,12 +44,38 @@ def _merge(source, first, middle, last, out):
             b += 1
 
 
+@bare
+def _sift(values, root, n):
+    """Let values[root] sink in the heap values[:n] until no child is larger."""
+    value = values[root]
+    child = 2 * root + 1
+    while child < n:
+        if child + 1 < n and values[child + 1] > values[child]:
+            child += 1
+        if values[child] <= value:
+            break
+        values[root] = values[child]
+        root, child = child, 2 * child + 1
+    values[root] = value
+
+
+@bare
+def sort_in_place(values, n):
+    """Sort values[:n] without further room: heapsort (Williams, Communications of the ACM 7,
+    1964)."""
+    for root in range(n // 2 - 1, -1, -1):
+        _sift(values, root, n)
+    for last in range(n - 1, 0, -1):
+        values[0], values[last] = values[last], values[0]
+        _sift(values, 0, last)
+
+
 @kernel
 def sort_numbers(values):
     """Sort int64 numbers in place: runs by insertion, merged two by two."""
     n = values.shape[0]
     for first in range(0, n, _FEW):
-        _insert(values, first, min(first + _FEW, n))
+        insert(values, first, min(first + _FEW, n))
     room, width = np.empty(n if n > _FEW else 0, np.int64), _FEW
     while width < n:
         for first in range(0, n, 2 * width):

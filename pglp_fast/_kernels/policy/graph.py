@@ -5,7 +5,7 @@ symmetric."""
 
 import numpy as np
 
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 
 
 @kernel
@@ -102,7 +102,7 @@ def components(cliques, n_cliques, indptr, indices, out):
     return number_roots(parent, out)
 
 
-@kernel
+@bare
 def in_row(indptr, indices, i, j):
     low, high = indptr[i], indptr[i + 1]
     while low < high:
@@ -114,7 +114,7 @@ def in_row(indptr, indices, i, j):
     return low < indptr[i + 1] and indices[low] == j
 
 
-@kernel
+@bare
 def has_edge(cliques, indptr, indices, i, j):
     if i == j:
         return False

@@ -7,7 +7,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 from pglp_fast._kernels.exposure.domain_view import Policy
 
 from .records import Settings
@@ -48,7 +48,7 @@ def choose(policies, settings, epsilons, number):
     return Chosen(policies, number, policy_at(policies, number % n), own)
 
 
-@kernel
+@bare
 def number_at(policies, requests, released, e, begin):
     """The choice of event e of a user whose events begin at ``begin``: as it was asked for, or
     with the policy of the place that the user released last."""
@@ -69,6 +69,6 @@ def choose_at(chosen, requests, released, e, begin):
     return choose(chosen.policies, chosen.settings, requests.epsilons, number)
 
 
-@kernel
+@bare
 def number_of_policy(chosen):
     return chosen.number % chosen.policies.cliques.shape[0]

@@ -11,6 +11,7 @@ import numpy as np
 
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.base.lattice import difference
+from pglp_fast._kernels.base.sorting import lower_bound
 from pglp_fast._kernels.noise.emission import planar
 from pglp_fast._kernels.noise.regions import voronoi_neighbours
 from pglp_fast._kernels.policy.shapes import sites_of
@@ -36,7 +37,7 @@ def make_columns(rows: int, cols: int) -> Columns:
 @kernel
 def _listed(members, cell):
     """The place of a location among ascending members, or -1."""
-    at = np.searchsorted(members, np.int32(cell))
+    at = lower_bound(members, cell)
     return at if at < members.shape[0] and members[at] == cell else -1
 
 

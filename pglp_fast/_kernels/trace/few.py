@@ -149,8 +149,9 @@ def step_few(world, book, key, ids, cycle, words, cells, step, limit, told):
             continue
         _open(words, sums, u, space)
         slot, size, entry, z = take_common(
-            chosen, moves, space, tables, cells[u], draws[u, 0], step - 1, space.sizes
-        )
+            chosen, moves, space, tables, cells[u], draws[u, 0], step - 1, space.sizes,
+            space.kept[: space.sizes[1]],
+        )  # fmt: skip
         if slot < 0:
             return nothing
         _tell(told, u, z, size, space.patterns.counts[slot], entry)

@@ -11,7 +11,7 @@ from collections import namedtuple
 import numpy as np
 
 from pglp_fast._kernels.base.bits import clear_cells, set1
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 from pglp_fast._kernels.base.logarithms import exponentials, log_add, normalise
 from pglp_fast._kernels.base.markov import scatter, scatter_dense
 
@@ -21,8 +21,9 @@ Belief = namedtuple("Belief", "kind cells values")
 
 TINY = 1e-280  # sums below this are done again with logarithms
 FLOOR = 1e-220  # a distribution with a smaller probability is kept as logarithms: it may move on
-_SETTLED = 1e-13  # how far what silence leaves out, up to _FAR moves, may move a distribution
-_FAR = 1 << 20
+_SETTLED = 1e-13  # ln of the factor by which what silence leaves out may change a probability
+_FAR = 1 << 20  # moves that are left out, and count
+_DEEPEST = -700.0  # ln of probabilities that no sum of epsilons in use makes likely again
 
 
 @kernel
@@ -121,20 +122,23 @@ def _keep(belief, space):
     return settle(Belief(belief.kind, cells, values))
 
 
-@kernel
+@bare
 def _distance(a, b):
-    """L1 distance of two distributions over the same cells; infinite where these differ."""
+    """The largest |ln a_k - ln b_k| of two distributions over the same cells; infinite where these
+    differ. Cells that both hold all but impossible do not count."""
     if a.kind != b.kind or a.cells.shape[0] != b.cells.shape[0]:
         return np.inf
-    total = 0.0
+    largest = 0.0
     for k in range(a.cells.shape[0]):
         if a.cells[k] != b.cells[k]:
             return np.inf
         x, y = a.values[k], b.values[k]
-        if a.kind == LOGS:
-            x, y = np.exp(x), np.exp(y)
-        total += abs(x - y)
-    return total
+        if a.kind == OWN:
+            # |ln x - ln y| is at most |x - y| / min(x, y)
+            largest = max(largest, abs(x - y) / min(x, y))
+        elif max(x, y) > _DEEPEST:
+            largest = max(largest, abs(x - y))
+    return largest
 
 
 @kernel
@@ -143,11 +147,13 @@ def through_silence(moves, belief, at, step, space):
 
     Silence ends in a cycle: of one distribution, or of as many as the chain's period. Brent's
     search finds it: the belief at step s, a power of two, is compared with the following ones. Let
-    two, w moves apart, differ by d. No move makes two distributions differ more, so that n further
-    moves, in whole cycles, change the belief by at most d n / w. Where that is below ``_SETTLED``
+    two, w moves apart, differ by a factor e^d at most, location by location: later releases
+    multiply, so a location of 1e-50 must be as right as any other. No move makes two distributions
+    differ by a larger factor, since M has no negative entry, so that n further moves, in whole
+    cycles, change no probability by a factor above e^(d n / w). Where that is below ``_SETTLED``
     they are left out. Rounding alone makes d some 1e-16: beyond ``_FAR`` moves n counts as
-    ``_FAR``, else w would have to grow for ever. The support must be the same to the last
-    cell."""
+    ``_FAR``, else w would have to grow for ever. The support must be the same to the last cell.
+    Locations that only ever lose probability are followed until it is below e^``_DEEPEST``."""
     cycle, steps = moves.cycle, step - at
     then, since, next_mark, done = belief, np.int64(0), np.int64(1), np.int64(0)
     found = False

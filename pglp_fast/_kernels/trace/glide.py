@@ -9,7 +9,7 @@ the same bits."""
 import numpy as np
 
 from pglp_fast._kernels.base.bits import clear_cells, set1, test1
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare
 from pglp_fast._kernels.base.markov import scatter
 
 from .choices import choose_at, number_of_policy
@@ -19,7 +19,7 @@ from .patterns import MAX_CELLS, anchor_of, describe, seek
 from .table_cache import draw_position
 
 
-@kernel
+@bare
 def _values_of(sums, targets, n, values):
     """Whether all sums are there without underflow; they are written out."""
     fits = n <= MAX_CELLS
@@ -29,7 +29,7 @@ def _values_of(sums, targets, n, values):
     return fits
 
 
-@kernel
+@bare
 def _members(label, cells, n, s, positions):
     """(how many members the component of s has, which of them s is); positions are written out."""
     p = 0
@@ -44,7 +44,7 @@ def _members(label, cells, n, s, positions):
     return k, place
 
 
-@kernel
+@bare
 def _update(chances, logs, at, positions, k, cells, values, new_cells, new_values):
     """p_t^+ over k members, for the likelihoods from ``at`` on: how many are possible, or -1 where
     one underflows."""
@@ -67,7 +67,7 @@ def _update(chances, logs, at, positions, k, cells, values, new_cells, new_value
     return n
 
 
-@kernel
+@bare
 def _keep_edges(edges, n, pattern_edges, added, policy, cells):
     """The first n edges that a remembered repair added, or the policy has; returns how many."""
     kept = 0
@@ -83,7 +83,7 @@ def _keep_edges(edges, n, pattern_edges, added, policy, cells):
     return kept
 
 
-@kernel
+@bare
 def _draw(tables, patterns, slot, cells, values, n, s, word, space):
     """(table, position that is released, how many locations are possible after it) of location s of
     a domain of a known pattern; the table is -1 where it is missing, or something underflows. The
@@ -100,13 +100,14 @@ def _draw(tables, patterns, slot, cells, values, n, s, word, space):
     return (entry if m >= 0 else np.int32(-1)), space.positions[z], m
 
 
-@kernel
-def take_common(chosen, moves, space, tables, s, word, at, sizes):
+@bare
+def take_common(chosen, moves, space, tables, s, word, at, sizes, before):
     """One event of a user at s, a step after its belief of step ``at``, if it is a common one.
 
     ``sizes`` (3): how many locations the belief, and locations and edges the ledger has, all in the
-    work space, is kept up to date. Returns (slot of the domain's pattern, |C_t|, table, release);
-    where it is no common event, the slot is -1 and nothing has changed."""
+    work space, is kept up to date. ``before``: the locations that the ledger has so far. Returns
+    (slot of the domain's pattern, |C_t|, table, release); where it is no common event, the slot is
+    -1 and nothing has changed."""
     cells, values, bits, patterns = space.cells, space.values, space.domain.words, space.patterns
     cycle, own_cells, own_values, kept = moves.cycle, space.own_cells, space.own_values, space.kept
     nothing = np.int64(-1), np.int64(0), np.int32(-1), np.int32(-1)
@@ -134,31 +135,32 @@ def take_common(chosen, moves, space, tables, s, word, at, sizes):
     for q in range(m):
         own_cells[q], own_values[q] = space.new_cells[q], space.new_values[q]
     set1(space.used, which)
-    sizes[0], sizes[1] = m, intersect(cells[:n], kept[: sizes[1]], kept)
+    sizes[0], sizes[1] = m, intersect(cells[:n], before, kept)
     sizes[2] = _keep_edges(
         space.edges, sizes[2], patterns.edges[slot], added, chosen.policy, cells[:n]
     )
     return np.int64(slot), np.int64(n), entry, cells[z]
 
 
-@kernel
-def glide(chosen, moves, space, tables, requests, words, span, at, sizes, out):
+@bare
+def glide(chosen, moves, space, tables, requests, words, span, at, sizes, before, out):
     """Events span[0] .. span[1] - 1 of one user, as far as they are common ones.
 
     ``words``: the draws of event e are words[e - span[2]]; the user's events begin at span[3];
-    ``at``: the step of the belief; ``sizes``: as in ``take_common``. Returns (the next event, the
-    step of the belief)."""
+    ``at``: the step of the belief; ``sizes``, ``before``: as in ``take_common``. Returns (the next
+    event, the step of the belief)."""
     e, counts = span[0], space.patterns.counts
     while e < span[1] and requests.steps[e] == at + 1:
         chosen = choose_at(chosen, requests, out.released, e, span[3])
         slot, n, entry, z = take_common(
-            chosen, moves, space, tables, requests.cells[e], words[e - span[2], 0], at, sizes
-        )
+            chosen, moves, space, tables, requests.cells[e], words[e - span[2], 0], at, sizes,
+            before,
+        )  # fmt: skip
         if slot < 0:
             break
         out.released[e], out.surrogate[e], out.table[e] = z, False, entry
         out.counts[e, 0], out.counts[e, 1] = n, counts[slot, 0]
         out.counts[e, 2], out.counts[e, 3] = counts[slot, 1], counts[slot, 2]
         out.exposed[e], out.choice[e] = counts[slot, 3] > 0, chosen.number
-        at, e = at + 1, e + 1
+        at, e, before = at + 1, e + 1, space.kept[: sizes[1]]
     return e, at

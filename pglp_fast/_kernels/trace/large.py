@@ -42,17 +42,22 @@ def leave(repaired):
 
 
 @kernel
+def nothing_kept_at(policies, settings, space, k):
+    """The repaired domain of no locations, and the belief on it, in place k."""
+    none, policy = Belief(LOGS, space.cells[:0], space.values[:0]), k % policies.cliques.shape[0]
+    repaired = make_repaired_domain(
+        policy_at(policies, policy), settings.strategy, settings.calibration,
+        place_of(space.large, k), none.cells,
+    )  # fmt: skip
+    return Kept(np.int64(-1), none, repaired, no_output(repaired))
+
+
+@kernel
 def nothing_kept(policies, settings, space):
-    """For each policy, twice, the repaired domain of no locations, and the belief on it."""
-    none = Belief(LOGS, space.cells[:0], space.values[:0])
+    """For each policy, twice, a domain of no locations."""
     out = []
-    number = policies.cliques.shape[0]
-    for k in range(2 * number):
-        place, policy = place_of(space.large, k), policy_at(policies, k % number)
-        repaired = make_repaired_domain(
-            policy, settings.strategy, settings.calibration, place, none.cells
-        )
-        out.append(Kept(np.int64(-1), none, repaired, no_output(repaired)))
+    for k in range(2 * policies.cliques.shape[0]):
+        out.append(nothing_kept_at(policies, settings, space, k))
     return out
 
 
@@ -68,10 +73,10 @@ def _same(a, b):
 
 
 @kernel
-def keep_large(kept, k, chosen, space, domain, prior):
-    """A large domain as it is kept at k from now on: the repaired one that is there where that has
-    the same cells. The bitmask of small domains is emptied."""
-    settings, n, old = chosen.settings, domain.cells.shape[0], kept[k]
+def keep_large(old, k, chosen, space, domain, prior):
+    """A large domain as it is kept at k from now on, in place of ``old``; where that has the same
+    cells, it is repaired already. The bitmask of small domains is emptied."""
+    settings, n = chosen.settings, domain.cells.shape[0]
     clear_cells(space.domain.words, domain.cells, n)
     if _same(old.domain.cells, domain.cells):
         same = Belief(domain.kind, old.domain.cells, domain.values)

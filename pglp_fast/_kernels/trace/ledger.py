@@ -6,11 +6,10 @@ each step's repair adds it, or its policy has it with both ends in the domain.""
 
 from collections import namedtuple
 
-import numpy as np
-
 from pglp_fast._kernels.base.bits import test1
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 from pglp_fast._kernels.base.rows import row_cells
+from pglp_fast._kernels.base.sorting import lower_bound
 from pglp_fast._kernels.policy.graph import has_edge
 
 from .choices import number_of_policy
@@ -35,7 +34,7 @@ def open_account(ledger, u, space):
     return Account(ledger.kind[u], space.kept[: cells.shape[0]], space.edges[: edges.shape[0]])
 
 
-@kernel
+@bare
 def intersect(cells, before, kept):
     """Write the cells that are in both, ascending; returns how many. ``kept`` may be ``before``.
 
@@ -44,7 +43,7 @@ def intersect(cells, before, kept):
     search = before.shape[0] > 32 * cells.shape[0]
     for cell in cells:
         if search:
-            at = np.searchsorted(before, cell)
+            at = lower_bound(before, cell)
         while at < before.shape[0] and before[at] < cell:
             at += 1
         if at == before.shape[0]:
@@ -87,14 +86,14 @@ def _joined(added, i, j):
     return low < added.shape[0] and added[low, 0] == i and added[low, 1] == j
 
 
-@kernel
+@bare
 def _listed(cells, i):
     """Whether a location is among ascending cells."""
-    at = np.searchsorted(cells, i)
+    at = lower_bound(cells, i)
     return at < cells.shape[0] and cells[at] == i
 
 
-@kernel
+@bare
 def stays(policy, cells, i, j):
     """Whether an edge is one of the policy's, with both ends in the domain of these cells."""
     joined = has_edge(policy.cliques, policy.indptr, policy.indices, i, j)

@@ -12,7 +12,7 @@ from collections import namedtuple
 import numpy as np
 
 from pglp_fast._kernels.base.hashing import mix, slot_of
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 
 # at most some 8 MB in all, for each thread: most domains of moving users are smaller than that
 SLOTS = 8192
@@ -54,14 +54,14 @@ def refresh(patterns, version):
             patterns.size[slot] = 0
 
 
-@kernel
+@bare
 def anchor_of(settings, cells):
     """What a pattern belongs to, as one number."""
     place = np.int64(cells[0]) + 1 if settings.anchored and cells.shape[0] > 0 else np.int64(0)
     return (settings.choice << 32) + place
 
 
-@kernel
+@bare
 def describe(policy, cells, head, anchor, key):
     """Write the pattern of a domain to ``key``; returns its set's first slot, -1 if it is not kept.
 
@@ -92,7 +92,7 @@ def describe(policy, cells, head, anchor, key):
     return slot_of(h, SLOTS // WAYS) * WAYS if fits else -1
 
 
-@kernel
+@bare
 def is_known(patterns, slot, key, n, anchor):
     """Whether the slot holds this very pattern."""
     if patterns.size[slot] != n or patterns.anchor[slot] != anchor:
@@ -103,7 +103,7 @@ def is_known(patterns, slot, key, n, anchor):
     return True
 
 
-@kernel
+@bare
 def seek(patterns, first, key, n, anchor):
     """(slot of a pattern in the set that begins at ``first``, whether it is there): where it is
     not, the slot that it may have."""

@@ -3,7 +3,7 @@
 import numpy as np
 
 from pglp_fast._kernels.base.growing import append_one
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 
 from .forward import TINY, Belief, settle
 from .records import LOGS, OWN
@@ -38,10 +38,10 @@ def likelihoods_of(release, tables, space):
     return tables.logs, tables.chances, at
 
 
-@kernel
-def _sums(logs, at, positions, belief, space):
-    """ln (Pr(z|s) p_t^-(s)) to the user's own room; returns how many are possible."""
-    cells, values = space.own_cells, space.own_values
+@bare
+def log_products(logs, at, positions, belief, cells, values):
+    """ln (Pr(z|s) p_t^-(s)) of the positions to ``cells`` and ``values``; returns how many are
+    possible."""
     before, places, linear = belief.values, belief.cells, belief.kind != LOGS
     n = 0
     for q in range(positions.shape[0]):
@@ -63,7 +63,8 @@ def posterior(release, belief, tables, space):
     if belief.kind == OWN:
         n = _products(logs, chances, at, positions, belief, space)
     if n < 0:
-        n, kind = _sums(logs, at, positions, belief, space), LOGS
+        n = log_products(logs, at, positions, belief, space.own_cells, space.own_values)
+        kind = LOGS
     updated = Belief(kind, space.own_cells[:n], space.own_values[:n])
     return settle(updated) if n > 0 else updated
 

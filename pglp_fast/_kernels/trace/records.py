@@ -57,15 +57,19 @@ Ends = namedtuple(
 )
 # the work space of ``exposure.repaired_domain`` for each of several domains, and their cells
 Domains = namedtuple("Domains", "words head position rows cells")
+# of the domain of a shared prior under each policy (see ``first``): the prior's number, or -1; the
+# counts of its repaired domain; how many components are known, the component of each location (-1:
+# not known), the positions members[start[c] : start[c + 1]] of component c, and its table
+Starts = namedtuple("Starts", "prior counts number component start members entry")
 # For one thread. domain: of ``exposure.repaired_domain``, large: the same for the large domains
-# of ``large``; the cache of patterns and room for one of its keys; targets of a move with
-# their values, sums and flags (all False between uses); the user's own belief; what the ledger
-# keeps; likelihoods, as logarithms and as they are, and a memory of them; and for ``glide`` members
-# of a component, a new belief, sizes; hashes of claims that were told
+# of ``large``; starts: of ``first``; the cache of patterns and room for one of its keys; targets of
+# a move with their values, sums and flags (all False between uses); the user's own belief; what the
+# ledger keeps; likelihoods, as logarithms and as they are, and a memory of them; and for ``glide``
+# members of a component, a new belief, sizes; hashes of claims that were told
 Workspace = namedtuple(
     "Workspace",
-    "domain large patterns key cells values sums flagged own_cells own_values kept edges used "
-    "likelihood chances columns positions new_cells new_values sizes told",
+    "domain large starts patterns key cells values sums flagged own_cells own_values kept edges "
+    "used likelihood chances columns positions new_cells new_values sizes told",
 )
 
 
@@ -91,8 +95,14 @@ def make_step_workspace(
         np.empty((twice, 4, n), np.int32),
         np.empty((twice, n), np.int32),
     )
+    starts = Starts(
+        np.full(policies, -1, np.int64), np.empty((policies, 4), np.int64),
+        np.zeros(policies, np.int64), np.empty((policies, n), np.int32),
+        np.empty((policies, n + 1), np.int32), np.empty((policies, n), np.int32),
+        np.empty((policies, n), np.int32),
+    )  # fmt: skip
     return Workspace(
-        make_workspace(n, cliques), large, make_patterns(),
+        make_workspace(n, cliques), large, starts, make_patterns(),
         np.empty(MAX_CELLS, np.int64), np.empty(n, np.int32), np.empty(n), np.empty(n),
         np.zeros(n, np.bool_), np.empty(n, np.int32), np.empty(n), np.empty(n, np.int32),
         np.empty((policies * n, 2), np.int32), np.zeros(words_for(policies), np.uint64),

@@ -10,6 +10,7 @@ import numpy as np
 from pglp_fast._kernels.base.bits import test1
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.base.lattice import difference
+from pglp_fast._kernels.base.sorting import lower_bound
 from pglp_fast._kernels.exposure.domain_view import COMPONENT
 from pglp_fast._kernels.exposure.repaired_domain import (
     component_hull,
@@ -103,7 +104,7 @@ def output_of(policy, settings, repaired, s):
 @kernel
 def allows(output, s):
     """Whether a release from s may say this."""
-    at = np.searchsorted(output.members, np.int32(s))
+    at = lower_bound(output.members, s)
     return at < output.members.shape[0] and output.members[at] == s
 
 
@@ -112,7 +113,7 @@ def _release_noise(policy, settings, view, output, s, replay, words, space):
     """Draw noise and snap it; returns the released cell (replayed: s itself)."""
     members = output.members
     polygon = noise_polygon(output.hull, settings.polygon, policy.dx, policy.dy)
-    z, place, t = np.int64(s), np.searchsorted(members, np.int32(s)), 0.0
+    z, place, t = np.int64(s), lower_bound(members, s), 0.0
     if polygon.shape[0] > 1 and not replay:
         dx, dy = draw_noise(words, polygon, settings.epsilon)
         tie = ALONG_A_LINE if polygon.shape[0] == 2 else ROUNDING
@@ -121,7 +122,7 @@ def _release_noise(policy, settings, view, output, s, replay, words, space):
         else:
             z = nearest_in_domain(policy, members, view.words, s, dx, dy, tie)
         t = dx / polygon[1, 0] if abs(polygon[1, 0]) >= abs(polygon[1, 1]) else dy / polygon[1, 1]
-    at = np.searchsorted(members, np.int32(z))
+    at = lower_bound(members, z)
     likelihoods(policy, settings, members, at, polygon, space)
     if polygon.shape[0] == 2 and space.likelihood[place] == -np.inf:
         # a tie along the line that the search broke otherwise: what is released must be possible
@@ -227,7 +228,7 @@ def learn(policy, settings, space, slot, repaired):
 @kernel
 def known_entry(patterns, slot, cells, s):
     """(the component of s in a remembered pattern, its table); -1 for a table not yet known."""
-    component = patterns.label[slot, np.searchsorted(cells, np.int32(s))]
+    component = patterns.label[slot, lower_bound(cells, s)]
     return component, np.int64(patterns.entries[slot, component])
 
 

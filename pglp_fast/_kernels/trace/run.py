@@ -9,11 +9,12 @@ import numpy as np
 
 from pglp_fast._kernels.base.bits import clear_cells, set1, set_cells, test1
 from pglp_fast._kernels.base.chacha import CHUNK, GEOMETRIC, LANES, draw
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 from pglp_fast._kernels.base.rows import row_cells
 from pglp_fast._kernels.exposure.repaired_domain import discard, make_repaired_domain
 
 from .choices import choose, choose_at, number_of_policy
+from .first import begin, component_at, learn_component, take_first, tell_first
 from .forward import Belief, cut_domain, predict, through_silence
 from .glide import glide
 from .large import Kept, keep_large, leave, nothing_kept
@@ -21,7 +22,7 @@ from .ledger import Account, keep_cells, keep_edges, open_account
 from .patterns import MAX_CELLS, refresh
 from .pools import collect, make_pools, record, store
 from .posterior import posterior
-from .records import LOGS, OWN, Moves
+from .records import LOGS, NOT_STARTED, OWN, Moves
 from .release import (
     Known,
     allows,
@@ -94,10 +95,16 @@ def _added_edges(patterns, slot, cells):
     return added
 
 
-@kernel
+@bare
+def _is_plain(requests, settings):
+    """Whether nothing is asked for that only the general way can do."""
+    return not (requests.replay or requests.keep or settings.remap or settings.delta > 0.0)
+
+
+@bare
 def _is_common(belief, account):
     """Whether a user's next step may be one that ``glide`` takes."""
-    return belief.kind == OWN and account.kind == OWN and belief.cells.shape[0] <= MAX_CELLS
+    return belief.kind == OWN and account.kind != NOT_STARTED and belief.cells.shape[0] <= MAX_CELLS
 
 
 @kernel
@@ -123,25 +130,66 @@ def _find_domain(kept, chosen, moves, priors, belief, step, space):
     domain = _domain(moves, priors, chosen.settings, belief, step, space)
     if domain.cells.shape[0] <= MAX_CELLS:
         return domain, np.int64(-1)
-    kept[k] = keep_large(kept, k, chosen, space, domain, belief.kind)
+    kept[k] = keep_large(kept[k], k, chosen, space, domain, belief.kind)
+    if belief.kind >= 0:
+        begin(space.starts, k, belief.kind, kept[k].repaired.counts)
     return kept[k].domain, k
 
 
 @kernel
-def _glide(chosen, moves, space, tables, requests, words, span, at, belief, account, out):
+def _glide(chosen, moves, priors, space, tables, requests, words, span, at, belief, account, out):
     """``glide``, if this may be a step for it; the belief and the account as it leaves them."""
-    e, settings = span[0], chosen.settings
-    plain = not (requests.replay or requests.keep or settings.remap or settings.delta > 0.0)
-    if not plain or not _is_common(belief, account) or requests.steps[e] != at + 1:
+    e = span[0]
+    if not _is_common(belief, account) or requests.steps[e] != at + 1:
         return belief, account, at, e
-    sizes = space.sizes
+    sizes, before = space.sizes, account.cells
+    if account.kind >= 0:
+        before = row_cells(priors.start, priors.cells, account.kind)
     sizes[0], sizes[1] = belief.cells.shape[0], account.cells.shape[0]
     sizes[2] = account.edges.shape[0]
-    e, at = glide(chosen, moves, space, tables, requests, words, span, at, sizes, out)
-    n = sizes[0]
-    belief = Belief(OWN, space.own_cells[:n], space.own_values[:n])
-    account = Account(OWN, space.kept[: sizes[1]], space.edges[: sizes[2]])
+    e, at = glide(chosen, moves, space, tables, requests, words, span, at, sizes, before, out)
+    if e > span[0]:
+        n = sizes[0]
+        belief = Belief(OWN, space.own_cells[:n], space.own_values[:n])
+        account = Account(OWN, space.kept[: sizes[1]], space.edges[: sizes[2]])
     return belief, account, at, e
+
+
+@kernel
+def _start(chosen, priors, space, tables, requests, word, e, belief, account, out):
+    """The first release of a user, where its component is known; nothing, where it is not."""
+    k, starts, s = number_of_policy(chosen), space.starts, requests.cells[e]
+    c = component_at(starts, k, belief.kind, s)
+    if c < 0 or account.kind != NOT_STARTED:
+        return belief, account, np.int64(-1), e
+    prior, account = (
+        _prior_belief(priors, belief.kind),
+        Account(belief.kind, account.cells, account.edges),
+    )
+    cell, entry, belief = take_first(
+        starts, k, c, tables, prior, s, word, space.own_cells, space.own_values
+    )
+    tell_first(starts, k, prior.cells.shape[0], e, out)
+    out.released[e], out.table[e], out.choice[e] = cell, entry, chosen.number
+    set1(space.used, k)
+    return belief, account, requests.steps[e], e + 1
+
+
+@kernel
+def _quickly(chosen, moves, priors, space, tables, requests, words, span, at, belief, account, out):
+    """The next events of a user, as far as little has to be looked at: (belief, account, step of
+    the belief, next event, whether that is the second of a user who started)."""
+    e = span[0]
+    if belief.kind >= 0:
+        word = words[e - span[2], 0]
+        belief, account, at, e = _start(
+            chosen, priors, space, tables, requests, word, e, belief, account, out
+        )
+        return belief, account, at, e, e > span[0]
+    belief, account, at, e = _glide(
+        chosen, moves, priors, space, tables, requests, words, span, at, belief, account, out
+    )
+    return belief, account, at, e, False
 
 
 @kernel
@@ -195,9 +243,12 @@ def _release_large(kept, chosen, space, tables, known, replay, words):
         output = output_of(policy, settings, repaired, known.s)
         if output.claim.shape[0] > 0:
             kept[k] = Kept(prior, domain, repaired, output)
-    return release_output(
+    release = release_output(
         policy, settings, tables, repaired, output, domain, known.s, replay, words, space
     )
+    if prior >= 0:
+        learn_component(space.starts, k, prior, domain.cells, release.positions, release.entry)
+    return release
 
 
 @kernel
@@ -242,6 +293,8 @@ def run_users(world, cycle, book, requests, beliefs, priors, ledger, users, out,
     moves, tables = Moves(indptr, indices, data, cycle), book.value
     refresh(space.patterns, tables.version)
     space.told[:] = np.uint64(0)
+    space.starts.prior[:] = -1
+    plain = _is_plain(requests, settings)
     pools, draws, replay = make_pools(), _make_draws(), requests.replay
     kept, small = nothing_kept(policies, settings, space), space.domain.words
     chosen = choose(policies, settings, requests.epsilons, np.int64(0))
@@ -255,12 +308,13 @@ def run_users(world, cycle, book, requests, beliefs, priors, ledger, users, out,
                 first, last = e, min(e + CHUNK, requests.start[users[1]])
                 _draw(draws, requests, first, last)
             chosen = choose_at(chosen, requests, out.released, e, begin)
-            belief, account, at, e = _glide(
-                chosen, moves, space, tables, requests, draws.words,
-                (e, min(last, end), first, begin), at, belief, account, out,
-            )  # fmt: skip
-            if e >= min(last, end):
-                continue
+            if plain:
+                belief, account, at, e, started = _quickly(
+                    chosen, moves, priors, space, tables, requests, draws.words,
+                    (e, min(last, end), first, begin), at, belief, account, out,
+                )  # fmt: skip
+                if started or e >= min(last, end):
+                    continue
             chosen = choose_at(chosen, requests, out.released, e, begin)
             step, cell, fresh = requests.steps[e], requests.cells[e], belief.kind
             if fresh < 0 and at < step - 1:

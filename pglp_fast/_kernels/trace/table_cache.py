@@ -14,8 +14,9 @@ import numpy as np
 
 from pglp_fast._kernels.base.bits import test1
 from pglp_fast._kernels.base.hashing import hash_row, slot_of
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 from pglp_fast._kernels.base.lattice import difference
+from pglp_fast._kernels.base.sorting import lower_bound
 
 # version: of the numbering of entries; slots: hash -> entry or -1; an entry's key is
 # keys[starts[entry] : starts[entry + 1]], its k x k numbers begin at at[entry]: rows of cumulative
@@ -83,12 +84,12 @@ def _write_edges(policy, repaired, positions, members, key, n):
         for e in range(policy.indptr[i], policy.indptr[i + 1]):
             j = policy.indices[e]
             if j > i and test1(repaired.domain.words, j):
-                key[n], key[n + 1] = q, np.searchsorted(members, j)
+                key[n], key[n + 1] = q, lower_bound(members, j)
                 n += 2
         e = repaired.first[positions[q]]
         while e >= 0:
             if e & 1 == 0:  # an added edge is listed at both ends: once is enough
-                key[n], key[n + 1] = q, np.searchsorted(members, repaired.added[e >> 1, 1])
+                key[n], key[n + 1] = q, lower_bound(members, repaired.added[e >> 1, 1])
                 n += 2
             e = repaired.next[e]
     return n
@@ -138,7 +139,7 @@ def component_key(policy, settings, repaired, positions, members, hull):
     return key[:n]
 
 
-@kernel
+@bare
 def draw_position(tables, entry, k, s, word):
     """The position that a 64-bit word selects from row s."""
     at = tables.at[entry] + s * k

@@ -74,3 +74,16 @@ def test_window():
     words, whole = mask_of(cells, 192), sum(1 << c for c in cells)
     for start in range(129):
         assert int(bits.window(words, start)) == (whole >> start) % 2**64
+
+
+@pytest.mark.parametrize("n", [0, 1, 12, 13, 49, 500])
+@pytest.mark.parametrize("spread", [1, 3, 2000])
+def test_cells_are_sorted_with_the_help_of_their_bitmask(n, spread):
+    """Few, close together, and far apart."""
+    rng = np.random.default_rng(n)
+    cells = (7 + spread * rng.permutation(2 * n)[:n]).astype(np.int32)
+    words = np.zeros((7 + spread * 2 * n + 64) // 64, np.uint64)
+    bits.set_cells(words, cells)
+    wanted = np.sort(cells)
+    bits.sort_cells(words, cells, n)
+    assert np.array_equal(cells, wanted)

@@ -6,7 +6,7 @@ import numba
 import numpy as np
 import pytest
 
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -140,3 +140,32 @@ def test_numbers_that_are_written_in_a_call_are_translated_once():
 
     assert caller(2) == (4, 8, -4, -9)
     assert len(power.overloads) == 1
+
+
+def test_a_bare_kernel_leaves_counts_of_references_alone():
+    """It may be called by one that counts, in any order, and by Python."""
+
+    @bare
+    def total(values):
+        out = 0.0
+        for value in values[1:]:
+            out += value
+        return out
+
+    @kernel
+    def made(n):
+        values = np.ones(n)
+        return total(values) + total(values), values
+
+    for _ in range(3):
+        assert total(VALUES) == 3.0
+        found, values = made(5)
+        assert found == 8.0
+        assert values.sum() == 5.0
+    with pytest.raises(numba.core.errors.NumbaError):
+
+        @bare
+        def making(n):
+            return np.ones(n)
+
+        making(3)

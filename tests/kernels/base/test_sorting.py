@@ -24,3 +24,21 @@ def test_positions_of_one_label_stay_in_order(n):
     for top in (1, 4, 2**31 - 1):
         labels = rng.integers(-1, top, n).astype(np.int32)
         assert np.array_equal(kernels.order_of_labels(labels), np.argsort(labels, kind="stable"))
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("kind", [np.int32, np.int64])
+def test_some_are_sorted_without_further_room(n, kind):
+    rng = np.random.default_rng(n)
+    for values in (rng.integers(0, 9, n), rng.integers(0, 2**31 - 1, n), np.arange(n)[::-1]):
+        values = np.append(values, [-7, -8]).astype(kind)  # what lies behind stays as it is
+        wanted = np.append(np.sort(values[:n]), [-7, -8])
+        kernels.sort_in_place(values, n)
+        assert values.tolist() == wanted.tolist()
+
+
+def test_places_in_ascending_values():
+    values = np.array([1, 3, 3, 8], np.int32)
+    for value in range(10):
+        assert kernels.lower_bound(values, value) == np.searchsorted(values, value)
+    assert kernels.lower_bound(values[:0], 5) == 0

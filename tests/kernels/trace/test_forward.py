@@ -140,3 +140,23 @@ def test_the_smallest_set_of_the_mass(delta, kind):
     assert set(kept.cells.tolist()) == naive.constrained_domain(p, delta)
     assert int(words[0]) == sum(1 << int(c) for c in kept.cells)
     assert dense(kept, 6)[kept.cells] == pytest.approx(p[kept.cells] * (1 if kind == LOGS else 8))
+
+
+@pytest.mark.parametrize("gap", [60, 400, 900])
+def test_what_is_nearly_impossible_after_silence_is_as_right_as_the_rest(gap):
+    """A location that loses half of its probability at each move, long after the sum of all
+    changes is below rounding: releases multiply, and make it likely again."""
+    A = np.array([[0.5, 0.5], [0.0, 1.0]])
+    space = make_step_workspace(2, 1)
+    after = kernels.through_silence(moves_of([A]), belief_of(np.array([0.9, 0.1])), 0, gap, space)
+    logs = after.values if after.kind == LOGS else np.log(after.values)
+    assert logs[0] == pytest.approx(np.log(0.9) - gap * np.log(2), rel=1e-12)
+
+
+def test_silence_of_a_billion_steps_ends():
+    """What fades away for ever is followed to e^-700, and stays possible."""
+    A = np.array([[0.5, 0.5], [0.0, 1.0]])
+    space = make_step_workspace(2, 1)
+    after = kernels.through_silence(moves_of([A]), belief_of(np.array([0.9, 0.1])), 0, 10**9, space)
+    assert after.cells.tolist() == [0, 1]
+    assert -1500 < after.values[0] < -700

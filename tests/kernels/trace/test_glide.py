@@ -73,7 +73,8 @@ class Fast:
         n = len(self.requests.steps)
         found = kernels.glide(
             chosen_of([GRAPH], SETTINGS), self.moves, self.space, self.tables, self.requests,
-            words, (0, n, 0, 0), np.int64(4), self.sizes, self.out,
+            words, (0, n, 0, 0), np.int64(4), self.sizes, self.space.kept[: self.sizes[1]],
+            self.out,
         )  # fmt: skip
         assert not self.space.domain.words.any()
         assert (self.space.domain.head == -1).all()
@@ -172,7 +173,8 @@ def test_it_stops_at_a_large_domain():
     )  # fmt: skip
     found = kernels.glide(
         chosen_of([graph], SETTINGS), moves_of([np.full((n, n), 1 / n)]), space, table(),
-        requests, QUARTERS, (0, 1, 0, 0), np.int64(0), np.array([1, 0, 0]), records.make_outputs(1),
+        requests, QUARTERS, (0, 1, 0, 0), np.int64(0), np.array([1, 0, 0]), space.kept[:0],
+        records.make_outputs(1),
     )  # fmt: skip
     assert found == (0, 0)
     assert not space.domain.words.any()
