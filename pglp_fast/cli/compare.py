@@ -76,7 +76,7 @@ def _run(options: argparse.Namespace) -> None:
 
     import pglp_fast as pf
     from pglp_fast.pipeline import paths
-    from pglp_fast.pipeline.policies import spelt_policy
+    from pglp_fast.pipeline.plan_policies import spelt_policy
 
     from . import maps, plans, terminal
 

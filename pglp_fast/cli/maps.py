@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 
 import pglp_fast as pf
-from pglp_fast.pipeline.facts import released_facts
 from pglp_fast.pipeline.maps import Bounds, describe, open_model
+from pglp_fast.pipeline.table_facts import released_facts
 from pglp_fast.space.projection import KM_PER_DEGREE
 
 from .terminal import note

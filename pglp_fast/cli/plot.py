@@ -240,7 +240,7 @@ def _map(options: argparse.Namespace, plot: Any, zooms: bool) -> tuple[Any, dict
 
 
 def _policy(options: argparse.Namespace, plot: Any, zooms: bool) -> tuple[Any, dict[str, Any]]:
-    from pglp_fast.pipeline.policies import spelt_policy
+    from pglp_fast.pipeline.plan_policies import spelt_policy
 
     from . import maps
 

@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 import pglp_fast as pf
 from pglp_fast.io.columns import match
 from pglp_fast.io.table_batches import open_batches
-from pglp_fast.pipeline.facts import check_facts, released_facts
 from pglp_fast.pipeline.steps import lay_out
+from pglp_fast.pipeline.table_facts import check_facts, released_facts
 
 from .plans import reading
 from .terminal import note

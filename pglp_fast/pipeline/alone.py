@@ -1,6 +1,7 @@
 """Rows that are released one by one."""
 
 import secrets
+from collections.abc import Iterable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,12 +15,11 @@ from pglp_fast.traces.ledger import Ledger, number_of
 from pglp_fast.traces.ledger_file import LedgerFile
 from pglp_fast.traces.spending import nothing_spent
 
-from .booking import refuse_over_budget
-from .choice import Choice
+from .booking import Booking, refuse_over_budget
 from .persons import Persons
 from .plan import Plan
-from .release import place_and_choose
-from .released import ALONE, BUDGET, Added, Outcome
+from .released import ALONE, BUDGET, Added, Choice, Outcome
+from .rows import check_places, place_and_choose
 from .source import Batch
 
 Counts = NDArray[np.int64]
@@ -42,7 +42,7 @@ class Alone:
     ):
         self._plan, self._seed, self._outcome, self._draw = plan, seed, outcome, draw
         self._mechanisms: dict[tuple[int, float], Mechanism] = {}
-        self._persons, self._past = Persons(seed), past
+        self._persons, self._past = Persons(), past
         self._spent, self._sums = np.zeros(0, np.int64), np.zeros(0)
         self._ids, self._before = np.zeros(0, np.int64), np.zeros(0)
         # what each person spent under each policy, for a ledger
@@ -176,3 +176,18 @@ class BookedRows:
             added = self._alone(batch)
             begin_job(file, self._name, before, self._alone.spent(old), plan.limits.window)
         return added
+
+
+def book_all(plan: Plan, batches: Iterable[Batch], booking: Booking) -> Ledger | None:
+    """What was released before; where a ledger file is kept, all rows are counted and written down
+    there before any is drawn."""
+    if plan.ledger is None:
+        return None
+    outcome = Outcome()
+    with booking.begun() as past:
+        counting = Alone(plan, 0, outcome, past, draw=False)
+        for batch in batches:
+            outcome.add(counting(batch))
+        check_places(outcome, plan)
+        booking.spent = counting.spent()
+    return past

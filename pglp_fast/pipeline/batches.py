@@ -1,7 +1,7 @@
 """Record batches in, record batches out, for as long as they come: per-person state by id."""
 
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
@@ -18,7 +18,6 @@ from pglp_fast.adversary.priors import make_priors
 from pglp_fast.errors import InvalidParameter, InvalidTable
 from pglp_fast.io.arrow import frame_batches
 from pglp_fast.io.batch import to_tracks
-from pglp_fast.io.columns import match
 from pglp_fast.io.parse import parse
 from pglp_fast.io.table_batches import Fixes
 from pglp_fast.mechanisms.randomness import make_key
@@ -32,18 +31,16 @@ from pglp_fast.traces.ledger_file import LedgerFile
 from pglp_fast.traces.proof import Proof
 from pglp_fast.traces.state_rows import join_users, take_users
 
-from .account import Account, Certificate
 from .alone import BookedRows
 from .booking import refuse_over_budget
-from .choice import Choice
-from .choosing import followed
+from .certificate import Account, Certificate
+from .moving import admission, bare_of, followed
 from .person_store import Known, PersonStore
 from .persons import Numbers
 from .plan import Plan
-from .points_out import are_points
-from .release import Release, admission, bare_of, check_places, place_and_choose
-from .released import BUDGET, EXPOSED, LATE, MISSING, REPEAT, STEP, SURROGATE, Added, Outcome
-from .sink import Layout, Shape, released_schema
+from .released import BUDGET, EXPOSED, LATE, REPEAT, STEP, SURROGATE, Added, Choice, Outcome
+from .rows import check_places, place_and_choose
+from .sink import Layout, released_schema, shape_of
 from .source import Batch, batch_of, reading_of
 from .steps import Steps, lay_out, step_numbers
 from .warm import compile_once
@@ -101,7 +98,9 @@ class ReleasedBatches(Iterator[Any]):
         self._plan, self.outcome = plan.check(), Outcome()
         seed = secrets.randbits(256) if plan.seed is None else plan.seed
         self._moving = None if plan.model is None else _Moving(plan, seed, self.outcome, resident)
-        self._release: Release = self._moving or BookedRows(plan, seed, self.outcome)
+        self._release: Callable[[Batch], Added] = self._moving or BookedRows(
+            plan, seed, self.outcome
+        )
         self._made = self._batches(iter(batches))
         self._process = OwnProcess("this release was begun", "Call release_batches in each process")
 
@@ -119,7 +118,10 @@ class ReleasedBatches(Iterator[Any]):
                         "table.to_batches(), or release_table"
                     )
                 if layout is None:
-                    schema, layout = given.schema, Layout(_shape(given, plan), plan, "RecordBatch")
+                    schema, layout = (
+                        given.schema,
+                        Layout(shape_of(given.schema, plan, "RecordBatch"), plan, "RecordBatch"),
+                    )
                     out = released_schema(schema, layout, {**plan.facts, "plan": plan.digest})
                 elif not given.schema.equals(schema):
                     raise InvalidTable(
@@ -146,22 +148,7 @@ class ReleasedBatches(Iterator[Any]):
             fixes = Fixes(to_tracks(read, reading), read.at)
             batch = batch_of(fixes, raw._replace(first=first), "RecordBatch", 0)
             return self._release(batch._replace(raw=given))
-        none = np.empty(0, np.uint8)  # no rows
-        choice = Choice.none(0) if self._plan.chooses else None
-        return Added(np.empty(0, np.int32), none, None if self._moving is None else none, choice)
-
-
-class _Table:
-    """Columns of a batch, and those that have a role."""
-
-    def __init__(self, columns: list[str], at: dict[str, int], points: bool):
-        self.columns, self.at, self.points = columns, at, points
-
-
-def _shape(given: Any, plan: Plan) -> Shape:
-    names = list(given.schema.names)
-    at = match(names, plan.columns, "RecordBatch", geometry=True)
-    return _Table(names, at, are_points(given.schema, at))
+        return Added.of_status(np.empty(0, np.uint8), self._plan)  # no rows
 
 
 class _Moving:
@@ -185,8 +172,6 @@ class _Moving:
     def __call__(self, batch: Batch) -> Added:
         plan = self._plan
         cells, status, choice = place_and_choose(batch, self._plan)
-        untimed = batch.at[np.isnat(batch.tracks.time)]
-        status[untimed], cells[untimed] = MISSING, -1
         flags, ms = np.zeros(batch.rows, np.uint8), np.zeros(batch.rows, np.int64)
         who, code = np.full(batch.rows, -1), np.zeros(batch.rows, np.int64)
         who[batch.at], code[batch.at] = self._numbers(batch.tracks.user)
@@ -202,9 +187,7 @@ class _Moving:
         with self._booked(known, row, ms[at], epsilon) as steps:
             if steps.over.any():
                 over = at[steps.over]
-                first = int(np.searchsorted(batch.at, over[0]))
-                label = str(batch.tracks.user.values()[first])
-                refuse_over_budget(plan, len(over), label)
+                refuse_over_budget(plan, len(over), batch.label(int(over[0])))
         leads, kept, whose = at[steps.rows], ~steps.over, row[steps.rows]
         status[at] = np.where(steps.over, BUDGET, REPEAT)
         status[leads] = STEP

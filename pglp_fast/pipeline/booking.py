@@ -2,7 +2,8 @@
 
 import os
 import secrets
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -65,29 +66,35 @@ class Booking:
         Name of a job that may be interrupted and resumed.
     folder : path, optional
         Its work folder.
+
+    Attributes
+    ----------
+    spent : Spent
+        What the job is going to release.
     """
 
     def __init__(self, plan: Plan, job: str | None = None, folder: Path | None = None):
         self._plan, self._folder = plan, folder
-        self._job = secrets.token_hex(8) if job is None else job
+        self._job, self.spent = secrets.token_hex(8) if job is None else job, Spent.joined([])
         self.file = None if plan.ledger is None else LedgerFile(plan.ledger, plan.policy_set)
 
-    def begin(self, count: Callable[[Ledger | None], Spent]) -> None:
-        """Write down what ``count`` says that will be released, given what was before; unless the
-        job has done so, and was interrupted. An error of ``count`` leaves no trace."""
+    @contextmanager
+    def begun(self) -> Iterator[Ledger | None]:
+        """What was released before; at the end, what ``spent`` says is written down, unless the job
+        has done so, and was interrupted. An error in between leaves no trace."""
         if self.file is None:
-            count(None)
+            yield None
             return
         with alone_with(self.file.path):
             if self._job in self.file.jobs():
                 assert self._folder is not None
-                count(read_before(self._folder, self._plan))
+                yield read_before(self._folder, self._plan)
                 return
             before = self.file.read()
             if self._folder is not None:
                 write_ledger(self._folder / BEFORE, before)
-            spent = count(before)
-            begin_job(self.file, self._job, before, spent, self._plan.limits.window)
+            yield before
+            begin_job(self.file, self._job, before, self.spent, self._plan.limits.window)
 
     def settle(self, own: Ledger | None) -> None:
         """Write down which edges were kept, by persons as they are numbered in ledgers."""

@@ -14,23 +14,20 @@ from pglp_fast._util.progress import Progress
 from pglp_fast._util.storage import file_digest
 from pglp_fast.errors import InvalidParameter, InvalidTable, PGLPError
 from pglp_fast.io.geo import GEO_ENDS
-from pglp_fast.traces.job_ledger import Spent
-from pglp_fast.traces.ledger import Ledger
 
-from .alone import Alone
-from .along_files import AlongFiles
-from .booking import Booking, read_before
-from .elsewhere import settled
+from .alone import Alone, book_all
+from .booking import Booking
 from .executors import check_executor, on_every_worker
 from .job import Job, sidecar_of, work_of
+from .moving_files import MovingFiles
 from .paths import mode_for, refuse_inputs, refuse_pipes, target_of
 from .plan import Plan
-from .policies import files_of
-from .release import check_places
+from .plan_policies import files_of
 from .released import Outcome
+from .rows import check_places
 from .sink import Layout, writing
-from .source import BATCH_ROWS, FileSource, files_at, parts_of
-from .task_context import prepare
+from .source import BATCH_ROWS, Batch, FileSource, files_at, parts_of
+from .task_context import prepare, settled
 
 
 def release_files(
@@ -142,7 +139,9 @@ class _Run:
         if self.plan.model is None:
             self._one_by_one()
         else:
-            along = AlongFiles(self.plan, self.job, self.files, executor, batch_rows, self.progress)
+            along = MovingFiles(
+                self.plan, self.job, self.files, executor, batch_rows, self.progress
+            )
             along.release(self.outcome, every_word=self.layouts[0].all)
             along.write([self._facts(k) for k in range(len(self.files))])
         for k, (file, target) in enumerate(zip(self.files, self.job.targets, strict=True)):
@@ -165,8 +164,8 @@ class _Run:
 
     def _one_by_one(self) -> None:
         """Rows are released as they are written; counted even where an output is there already."""
-        self._book()
-        past = read_before(self.job.folder, self.plan)
+        booking = Booking(self.plan, self.job.name, self.job.folder)
+        past = book_all(self.plan, self._all_batches(), booking)
         release, first = Alone(self.plan, self.job.seed, self.outcome, past), 0
         for k, (file, target) in enumerate(zip(self.files, self.job.targets, strict=True)):
             written, layout = self.job.written(target), self.layouts[k]
@@ -176,23 +175,12 @@ class _Run:
                 with writing(written, target, file, layout, self._facts(k)) as sink:
                     first = self._through(file, layout, release, first, sink)
 
-    def _book(self) -> None:
-        """Count all rows, and write them down in the ledger file, if there is one, before any is
-        drawn."""
-        if self.plan.ledger is None:
-            return
-
-        def count(past: Ledger | None) -> Spent:
-            outcome, first = Outcome(), 0
-            counting = Alone(self.plan, self.job.seed, outcome, past, draw=False)
-            for file in self.files:
-                for batch in file.batches(first, lambda n: None):
-                    outcome.add(counting(batch))
-                    first = batch.first + batch.rows
-            check_places(outcome, self.plan)
-            return counting.spent()
-
-        Booking(self.plan, self.job.name, self.job.folder).begin(count)
+    def _all_batches(self) -> Iterator[Batch]:
+        first = 0
+        for file in self.files:
+            for batch in file.batches(first, lambda n: None):
+                first = batch.first + batch.rows
+                yield batch
 
     def _through(
         self, file: FileSource, layout: Layout, release: Alone, first: int, sink: Any

@@ -1,10 +1,9 @@
 """Tables in memory: pandas, polars, Arrow or GeoDataFrame in, the same kind out."""
 
 import secrets
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pglp_fast._util.packages import Later, need
 from pglp_fast.errors import InvalidParameter, InvalidTable
@@ -13,26 +12,17 @@ from pglp_fast.io.batch import to_tracks
 from pglp_fast.io.columns import match
 from pglp_fast.io.parse import parse
 from pglp_fast.io.table_batches import Fixes
-from pglp_fast.traces.job_ledger import Spent
-from pglp_fast.traces.ledger import Ledger
 
-from .alone import Alone
+from .alone import Alone, book_all
 from .booking import Booking
-from .choice import Choice
+from .moving import release_moving
 from .plan import Plan
-from .points_out import are_points
-from .release import AlongTraces, Release, check_places
 from .released import MALFORMED, Added, Outcome
-from .sink import Layout, released_schema
+from .rows import check_places
+from .sink import Layout, Shape, released_schema, shape_of
 from .source import BATCH_ROWS, Batch, batch_of, reading_of
 
 pa = Later("pyarrow")
-
-
-class _Shape(NamedTuple):
-    columns: list[str]
-    at: dict[str, int]
-    points: bool
 
 
 def release_table(frame: Any, plan: Plan) -> Any:
@@ -75,10 +65,7 @@ def release_table(frame: Any, plan: Plan) -> Any:
     batches = _with_choices(batches, frame, plan)
     arrow = isinstance(frame, pa.Table | pa.RecordBatch)
     table = frame if pandas or arrow else pa.table(frame)
-    columns = [str(name) for name in (table.columns if pandas else table.schema.names)]
-    at = match(columns, plan.columns, source, geometry=True)
-    points = _has_points(table, at) if pandas else are_points(table.schema, at)
-    shape = _Shape(columns, at, points)
+    shape = _pandas_shape(table, plan) if pandas else shape_of(table.schema, plan, source)
     layout = Layout(shape, plan, source)
     added = _release(batches, plan)
     if pandas:
@@ -123,44 +110,22 @@ def _pandas(frame: Any, layout: Layout, added: Added) -> Any:
     return geopandas.GeoDataFrame(whole, geometry=name)
 
 
-def _has_points(frame: Any, at: dict[str, int]) -> bool:
-    """Whether the places of a data frame are a GeoSeries."""
-    return "geometry" in at and hasattr(frame.iloc[:, at["geometry"]], "x")
+def _pandas_shape(frame: Any, plan: Plan) -> Shape:
+    """Its places are points where they are a GeoSeries."""
+    columns = [str(name) for name in frame.columns]
+    at = match(columns, plan.columns, type(frame).__name__, geometry=True)
+    return Shape(columns, at, "geometry" in at and hasattr(frame.iloc[:, at["geometry"]], "x"))
 
 
 def _release(batches: list[Batch], plan: Plan) -> Added:
     """What is added to all rows."""
     seed = secrets.randbits(256) if plan.seed is None else plan.seed
-    outcome = Outcome()
-    release: Release
     if plan.model is not None:
-        release = AlongTraces(plan, seed, batches, outcome)
-    else:
-        release = _alone(batches, plan, seed, outcome)
-    parts = [release(batch) for batch in batches]
-    for part in parts:
-        outcome.add(part)
+        return release_moving(batches, plan, seed)
+    outcome = Outcome()
+    release = Alone(plan, seed, outcome, book_all(plan, batches, Booking(plan)))
+    parts = [Added.of_status(np.empty(0, np.uint8), plan), *map(release, batches)]
+    added = Added.joined(parts)
+    outcome.add(added)
     check_places(outcome, plan)
-    flags = None if plan.model is None else _joined([p.flags for p in parts], np.uint8)
-    cells = _joined([p.cells for p in parts], np.int32)
-    choice = Choice.joined([p.choice for p in parts if p.choice]) if plan.chooses else None
-    return Added(cells, _joined([p.status for p in parts], np.uint8), flags, choice)
-
-
-def _alone(batches: list[Batch], plan: Plan, seed: int, outcome: Outcome) -> Alone:
-    """Rows one by one; where a ledger file is kept, they are counted there first."""
-    held: list[Ledger | None] = [None]
-
-    def count(past: Ledger | None) -> Spent:
-        held[0], counting = past, Alone(plan, seed, Outcome(), past, draw=False)
-        for batch in batches:
-            counting(batch)
-        return counting.spent()
-
-    if plan.ledger is not None:
-        Booking(plan).begin(count)
-    return Alone(plan, seed, outcome, held[0])
-
-
-def _joined(parts: list[Any], kind: type) -> NDArray[Any]:
-    return np.concatenate([np.empty(0, kind), *parts])
+    return added

@@ -18,21 +18,15 @@ _BITS = 60  # of a number
 
 
 class Persons:
-    """Numbers of persons as they are met.
+    """Persons as they are met: coded 0, 1, ... as they first appear."""
 
-    Attributes
-    ----------
-    labels : list of str
-        By code: persons are coded 0, 1, ... as they first appear.
-    """
-
-    def __init__(self, seed: int):
-        self._key = persons_key(seed)
+    def __init__(self) -> None:
         self._code: dict[str, int] = {}
         self._met: tuple[Any, NDArray[np.int64]] = None, np.empty(0, np.int64)
 
     @property
     def labels(self) -> list[str]:
+        """By code."""
         return list(self._code)
 
     def __len__(self) -> int:
@@ -48,18 +42,6 @@ class Persons:
         known = np.concatenate([known, np.array(more, np.int64)])
         self._met = user.source, known
         return known[user.codes]
-
-    def numbers(self) -> NDArray[np.int64]:
-        """Number of each person, by code."""
-        out = np.array([person_number(self._key, label) for label in self._code], np.int64)
-        distinct, counts = np.unique(out, return_counts=True)
-        if len(distinct) < len(out):
-            one, other = np.flatnonzero(out == distinct[counts.argmax()])[:2].tolist()
-            raise InvalidState(
-                f"persons {self.labels[one]} and {self.labels[other]} got the same number by "
-                "chance: start the job again, with another seed if it has one"
-            )
-        return out
 
 
 def persons_key(seed: int) -> bytes:
@@ -101,3 +83,20 @@ class Numbers:
         more = [(person_number(self._key, x), number_of(x)) for x in fresh]
         self._known = np.concatenate([self._known, np.array(more, np.int64).reshape(-1, 2)])
         return self._known
+
+
+def tell_apart(pairs: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(number, check) of the persons among these, ascending; an error if two share a number."""
+    distinct = np.unique(pairs, axis=0)
+    if (distinct[1:, 0] == distinct[:-1, 0]).any():
+        raise InvalidState(
+            "two persons got the same number by chance: start the job again, with another seed if "
+            "it has one"
+        )
+    return distinct
+
+
+def ledger_numbers(person: NDArray[np.int64], known: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers in ledgers, which are the checks, of persons by their numbers; ``known``: as
+    ``tell_apart`` has them."""
+    return np.asarray(known[np.searchsorted(known[:, 0], person), 1])

@@ -21,11 +21,11 @@ from pglp_fast.traces.policies import DEFAULT, PolicySet
 from pglp_fast.traces.releaser import TraceReleaser
 from pglp_fast.traces.spending import SLACK, Limits
 
-from . import budgets, plan_facts, plan_file
+from . import plan_budgets, plan_facts, plan_file
 from .maps import describe, open_model
 from .plan_checks import MOVING, check_plan
-from .policies import spelt_policy
-from .rules import Rules
+from .plan_policies import spelt_policy
+from .plan_schedule import Rules
 
 Path = str | os.PathLike[str]
 _READING = ("columns", "names", "delimiter", "timezone", "time_format", "decimal")
@@ -288,8 +288,8 @@ class Plan:
     @cached_property
     def limits(self) -> Limits:
         """Budgets, in steps."""
-        given = budgets.read_budgets(self.budget, self.window)
-        return budgets.limits_of(given, None if self.model is None else self.step_ms)
+        given = plan_budgets.read_budgets(self.budget, self.window)
+        return plan_budgets.limits_of(given, None if self.model is None else self.step_ms)
 
     @property
     def reading(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.policy.groups import CALIBRATIONS
 from pglp_fast.traces.policies import DEFAULT
 
-from . import budgets
+from . import plan_budgets
 
 if TYPE_CHECKING:
     from .plan import Plan
@@ -34,7 +34,7 @@ def check_plan(plan: "Plan") -> None:
     check.choice(plan.calibration, "calibration", CALIBRATIONS)
     check.choice(plan.on_error, "on_error", ("raise", "skip"))
     check_forms(plan.timezone, plan.time_format, plan.decimal)
-    budgets.read_budgets(plan.budget, plan.window)
+    plan_budgets.read_budgets(plan.budget, plan.window)
     if plan.seed is not None:
         check.whole(plan.seed, "seed", 0)
     if plan.step is not None:

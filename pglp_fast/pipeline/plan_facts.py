@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from pglp_fast._util import times
 from pglp_fast.policy.graph import PolicyGraph
 
-from . import budgets
+from . import plan_budgets
 from .maps import describe
 
 if TYPE_CHECKING:
@@ -81,12 +81,12 @@ def _plain(value: Any) -> Any:
 
 def describe_plan(plan: "Plan") -> str:
     """The plan in words."""
-    facts, limited = plan.facts, budgets.read_budgets(plan.budget, plan.window)
+    facts, limited = plan.facts, plan_budgets.read_budgets(plan.budget, plan.window)
     lines = [
         f"map: {describe(plan.map)}",
         f"policy {facts['policy']} ({facts['edges']:,} edges), {plan.mechanism}, epsilon "
         f"{plan.epsilon:g} a release"
-        + (f", at most {budgets.in_words(limited)}" if limited else ""),
+        + (f", at most {plan_budgets.in_words(limited)}" if limited else ""),
         *choices_in_words(plan),
         "adversary: none; rows are released one by one"
         if plan.model is None

@@ -1,12 +1,15 @@
 """What became of the rows of a table."""
 
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .account import Certificate
-from .choice import Choice
+from .certificate import Certificate
+
+if TYPE_CHECKING:
+    from .plan import Plan
 
 STATUSES = ("alone", "step", "repeat", "outside", "missing", "budget", "malformed", "late")
 ALONE, STEP, REPEAT, OUTSIDE, MISSING, BUDGET, MALFORMED, LATE = range(len(STATUSES))
@@ -14,14 +17,68 @@ SURROGATE, EXPOSED = 1, 2  # bits
 _SHOWN = 5  # malformed rows that are named
 
 
-@dataclass(frozen=True)
-class Added:
+class Choice(NamedTuple):
+    """Number of the policy, -1 where there is none, and epsilon, of some rows or events."""
+
+    policy: NDArray[np.int16]
+    epsilon: NDArray[np.float64]
+
+    def take(self, some: Any) -> "Choice":
+        return Choice(self.policy[some], self.epsilon[some])
+
+    def put(self, at: Any, other: "Choice") -> None:
+        """Other values for some of them."""
+        self.policy[at], self.epsilon[at] = other
+
+    @classmethod
+    def none(cls, n: int) -> "Choice":
+        return cls(np.full(n, -1, np.int16), np.full(n, np.nan))
+
+    @classmethod
+    def joined(cls, parts: "list[Choice]") -> "Choice":
+        return cls(*(np.concatenate(c) for c in zip(cls.none(0), *parts, strict=True)))
+
+
+class Added(NamedTuple):
     """What a release adds to each row of a batch."""
 
     cells: NDArray[np.int32]  # -1 for none
     status: NDArray[np.uint8]
     flags: NDArray[np.uint8] | None  # surrogate and exposed; None for rows released one by one
     choice: Choice | None = None  # policy and epsilon; None where they are the same for all
+
+    @classmethod
+    def of_status(cls, status: NDArray[np.uint8], plan: "Plan") -> "Added":
+        """Rows of which nothing is released yet."""
+        n = len(status)
+        flags = None if plan.model is None else np.zeros(n, np.uint8)
+        choice = Choice.none(n) if plan.chooses else None
+        return cls(np.full(n, -1, np.int32), status, flags, choice)
+
+    @classmethod
+    def joined(cls, parts: "list[Added]") -> "Added":
+        """All rows of parts that are alike."""
+        cells, status, flags, choices = zip(*parts, strict=True)
+        return cls(
+            np.concatenate(cells),
+            np.concatenate(status),
+            None if flags[0] is None else np.concatenate(flags),
+            None if choices[0] is None else Choice.joined([*choices]),
+        )
+
+    def take(self, some: Any) -> "Added":
+        flags = None if self.flags is None else self.flags[some]
+        return Added(
+            self.cells[some], self.status[some], flags, self.choice and self.choice.take(some)
+        )
+
+    def put(self, at: Any, other: "Added") -> None:
+        """Other values for some of the rows."""
+        self.cells[at], self.status[at] = other.cells, other.status
+        if self.flags is not None and other.flags is not None:
+            self.flags[at] = other.flags
+        if self.choice is not None and other.choice is not None:
+            self.choice.put(at, other.choice)
 
 
 @dataclass

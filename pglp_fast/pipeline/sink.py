@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,10 @@ from numpy.typing import NDArray
 from pglp_fast._util.packages import Later
 from pglp_fast._util.storage import SECRET, replacing
 from pglp_fast.errors import InvalidParameter
-from pglp_fast.io.columns import place_columns
+from pglp_fast.io.columns import match, place_columns
 
 from .plan import Plan
-from .points_out import geo_metadata, wkb_points
+from .points_out import are_points, geo_metadata, wkb_points
 from .released import EXPOSED, MALFORMED, STATUSES, STEP, SURROGATE, Added
 from .source import FileSource
 from .text_rows import join_rows
@@ -25,14 +25,27 @@ from .text_rows import join_rows
 pa, pc, parquet = Later("pyarrow"), Later("pyarrow.compute"), Later("pyarrow.parquet")
 
 
-class Shape(Protocol):
-    """What a layout needs to know of a table: its columns, and those that have a role."""
+class Shape(NamedTuple):
+    """What a layout needs to know of a table in memory.
 
-    @property
-    def columns(self) -> list[str]: ...
+    Attributes
+    ----------
+    columns : names
+    at : number of the column for each role
+    points : whether places are points of a geographic format
+    delimiter : between fields of a text file
+    """
 
-    @property
-    def at(self) -> dict[str, int]: ...
+    columns: list[str]
+    at: dict[str, int]
+    points: bool
+    delimiter: str = ""
+
+
+def shape_of(schema: Any, plan: Plan, source: str) -> Shape:
+    """Of an Arrow table."""
+    at = match(schema.names, plan.columns, source, geometry=True)
+    return Shape(schema.names, at, are_points(schema, at))
 
 
 class Layout:
@@ -46,7 +59,7 @@ class Layout:
     points : whether places go out as points too, because they came in so
     """
 
-    def __init__(self, table: Shape, plan: Plan, source: str):
+    def __init__(self, table: Shape | FileSource, plan: Plan, source: str):
         self.grid, columns, at = plan.map, list(table.columns), table.at
         if plan.keep == "all":
             wanted = set(range(len(columns)))
@@ -73,13 +86,13 @@ class Layout:
         chosen = ["policy"] * bool(plan.policies) + ["epsilon"] * plan.many_epsilons
         self._chosen = chosen  # public: they follow from who, when and what was released
         self._flags = len(flags)
-        self.points = bool(getattr(table, "points", False))
+        self.points = table.points
         last = ("geometry",) if self.points else ()
         new = ("lat", "lon", "cell", "status", *flags, *chosen, *last)
         self.names = [plan.prefix + n for n in new]
         self._status = pa.array(STATUSES)
         self._places = {-1: ["", "", ""]}  # of cells, as text
-        bad = next((c for c in plan.prefix if c in '"\r\n\0' or c == self._sign(table)), None)
+        bad = next((c for c in plan.prefix if c in '"\r\n\0' or c == table.delimiter), None)
         if bad is not None:
             raise InvalidParameter(
                 f"prefix {plan.prefix!r} has {bad!r} in it, which a name in the header line "
@@ -91,10 +104,6 @@ class Layout:
                 f"{source} has a column {taken[0]!r} already: choose another start of the new "
                 "names with prefix"
             )
-
-    @staticmethod
-    def _sign(table: Shape) -> str:
-        return getattr(table, "delimiter", "")
 
     def fields(self) -> list[Any]:
         """Names and types of the new columns."""

@@ -51,6 +51,10 @@ class Batch(NamedTuple):
     raw: Any
     malformed: tuple[Malformed, ...]
 
+    def label(self, row: int) -> str:
+        """The person of a row that can be read, by its place in the batch."""
+        return str(self.tracks.user.values()[np.searchsorted(self.at, row)])
+
 
 class FileSource:
     """A file of rows, as a plan reads it.

@@ -9,14 +9,14 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from pglp_fast._util.storage import SECRET, replacing
 from pglp_fast._util.threads import ForkLock
 from pglp_fast.errors import InvalidState
 
-from .elsewhere import settled
 from .plan import Plan
+from .plan_policies import absolute
 from .source import FileSource
 from .warm import compile_once
 
@@ -58,6 +58,17 @@ class Context:
 _context: dict[tuple[Path, str], Context] = {}  # of the job that this process works for
 _prepared: list[Plan] = []  # of the job that it will work for
 _lock = ForkLock()
+
+
+def settled(plan: Plan) -> Plan:
+    """The plan with absolute paths, for processes that run elsewhere."""
+    given: dict[str, Any] = {"policy": absolute(plan.policy)}
+    if plan.policies:
+        given["policies"] = {name: absolute(policy) for name, policy in plan.policies.items()}
+    for name in ("mobility", "labels", "ledger"):
+        path = getattr(plan, name)
+        given |= {name: Path(path).absolute()} if isinstance(path, str | Path) else {}
+    return replace(plan, **given)
 
 
 def prepare(pickled: bytes) -> None:

@@ -13,7 +13,6 @@ which task how often. The plan is in the folder too.
 import json
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,21 +22,18 @@ from numpy.typing import NDArray
 
 from pglp_fast._util.arrays import starts_of
 from pglp_fast._util.storage import SECRET, read_arrays, replacing, write_arrays
-from pglp_fast.adversary.events import Events
 from pglp_fast.errors import InvalidState, InvalidTable
 from pglp_fast.traces.job_ledger import Spent
 
-from . import release
-from .account import Account
 from .booking import read_before, write_ledger
-from .choice import Choice
 from .fingerprint import Fingerprint
-from .persons import Numbers
-from .plan import Plan
-from .released import BUDGET, MISSING, REPEAT, STEP, Added, Outcome
+from .moving import Fixes, bare_of, release_fixes
+from .persons import Numbers, ledger_numbers, tell_apart
+from .released import Added, Choice, Outcome
+from .rows import place_and_choose
 from .sink import Layout, writing
 from .spill import read_spill, spill_facts, write_spill
-from .steps import Steps, lay_out
+from .steps import Steps
 from .task_context import Chunk, Context, chunks_of, context_of
 from .warm import compile_once
 
@@ -72,9 +68,7 @@ def scatter(
         held.clear()
 
     for batch in context.source(file).batches(0, advance, groups):
-        cells, status, choice = release.place_and_choose(batch, context.plan)
-        untimed = batch.at[np.isnat(batch.tracks.time)]
-        status[untimed], cells[untimed] = MISSING, -1
+        cells, status, choice = place_and_choose(batch, context.plan)
         outcome.add(Added(cells, status, None))
         malformed += [[str(m), f"{m.source}, {m.unit} {m.number}"] for m in batch.malformed]
         if context.remember:
@@ -169,67 +163,41 @@ def _by_part(columns: list[NDArray[Any]], parts: int) -> list[list[NDArray[Any]]
 # -- 2
 
 
-class _Fixes(NamedTuple):
-    """Of a part, in the order of the source; ``labels``: numbers of ``persons`` in ledgers."""
+class _Part(NamedTuple):
+    """Fixes of some persons, in the order of the source; how many persons there are, fixes or
+    not."""
 
-    person: Ints
-    ms: Ints
-    cell: NDArray[np.int32]
+    fixes: Fixes
     row: NDArray[np.int32]
     chunk: Ints
-    persons: Ints
-    labels: Ints
-    choice: Choice | None
-
-    def label_numbers(self) -> Ints:
-        """Of each fix, its person's number in ledgers."""
-        return self.labels[np.searchsorted(self.persons, self.person)]
+    persons: int
 
 
-def _fixes(context: Context, folder: Path, part: int) -> _Fixes:
+def _part(context: Context, folder: Path, part: int) -> tuple[_Part, Steps]:
+    """A part, and the steps that the budget allows after what was spent before the job."""
+    plan = context.plan
     found = [
         read_spill(folder / context.name("rows", chunk.piece, chunk.part), part)
         for chunk in chunks_of(folder, context.digest)
     ]
     person, value, cell, row, *more = (np.concatenate(c) for c in zip(*found, strict=True))
     chunk = np.repeat(np.arange(len(found)), [len(columns[0]) for columns in found])
-    lists = cell < 0
-    pairs = np.unique(np.stack([person[lists], value[lists]]), axis=1)
-    if len(np.unique(pairs[0])) < pairs.shape[1]:
-        raise InvalidState(
-            "two persons got the same number by chance: start the job again, with another seed if "
-            "it has one"
-        )
-    on = ~lists
-    choice = Choice(*more).take(on) if more else None
-    at = cell[on], row[on], chunk[on]
-    return _Fixes(person[on], value[on], *at, pairs[0], pairs[1], choice)
-
-
-def _laid_out(context: Context, folder: Path, fixes: _Fixes) -> Steps:
-    """The steps that the budget allows, after what a ledger says was spent before the job."""
-    plan, admit = context.plan, None
-    if plan.limits and plan.allowed is None:
-        past = read_before(folder, plan)
-        admit = release.admission(plan, past, fixes.label_numbers(), _epsilons(plan, fixes))
-    return lay_out(fixes.person, fixes.ms, plan.step_ms, plan.allowed, admit=admit)
-
-
-def _epsilons(plan: Plan, fixes: _Fixes) -> NDArray[np.float64]:
-    return fixes.choice.epsilon if fixes.choice else np.full(len(fixes.person), plan.epsilon)
+    lists, on = cell < 0, cell >= 0
+    known, who = tell_apart(np.stack([person[lists], value[lists]], axis=1)), person[on]
+    label = who if plan.ledger is None else ledger_numbers(who, known)
+    fixes = Fixes(who, label, value[on], cell[on], Choice(*more).take(on) if more else None)
+    past = read_before(folder, plan) if plan.limits else None
+    return _Part(fixes, row[on], chunk[on], len(known)), fixes.steps(plan, past)
 
 
 def count_over(folder: Path, digest: str, part: int) -> tuple[int, int, int, Spent]:
     """(rows beyond the budget, chunk and row of the first, what a ledger is told) of a part."""
     context = context_of(folder, digest)
-    plan, fixes = context.plan, _fixes(context, folder, part)
-    steps = _laid_out(context, folder, fixes)
-    over, some = np.flatnonzero(steps.over), steps.rows
-    first = (int(fixes.chunk[over[0]]), int(fixes.row[over[0]])) if over.size else (-1, -1)
-    if plan.ledger is None:
-        return len(over), *first, Spent.joined([])
-    epsilon, person = _epsilons(plan, fixes)[some], fixes.label_numbers()[some]
-    return len(over), *first, Spent.on_steps(person, steps.step, epsilon, plan.limits.window)
+    own, steps = _part(context, folder, part)
+    over = np.flatnonzero(steps.over)
+    first = (int(own.chunk[over[0]]), int(own.row[over[0]])) if over.size else (-1, -1)
+    told = context.plan.ledger is not None
+    return len(over), *first, own.fixes.spent(context.plan, steps) if told else Spent.joined([])
 
 
 def release_persons(folder: Path, digest: str, part: int) -> dict[str, Any]:
@@ -237,44 +205,29 @@ def release_persons(folder: Path, digest: str, part: int) -> dict[str, Any]:
     context = context_of(folder, digest)
     plan, name = context.plan, context.name("part", part)
     known = spill_facts(folder / name, name=name, job=digest)
-    if known is not None:
+    kept = folder / context.name("kept", part)
+    if known is not None and (plan.ledger is None or kept.exists()):
         return known
-    fixes = _fixes(context, folder, part)
-    steps = _laid_out(context, folder, fixes)
-    first, kept = steps.rows, ~steps.over
-    n = len(fixes.person)
-    cells, flags = np.full(n, -1, np.int32), np.zeros(n, np.uint8)
-    status = np.where(steps.over, BUDGET, REPEAT).astype(np.uint8)
-    status[first] = STEP
-    account, sums, bare = Account(), np.zeros(0), 0
-    choice = None if fixes.choice is None else Choice.none(n)
-    if first.size:
-        if context.pooled:
-            compile_once(plan)
-        events = Events(fixes.person[first], steps.step, fixes.cell[first])
-        own = None if fixes.choice is None else fixes.choice.take(first)
-        drawn = release.release_part(plan, context.seed, events, own)
-        cells[kept] = drawn.cells[steps.follows[kept]]
-        flags[first], account, sums = drawn.flags, drawn.account, drawn.ledger.epsilons()
-        bare = int(release.bare_of(plan, drawn.choice, fixes.cell[first]).sum())
-        if choice is not None and drawn.choice is not None:
-            choice.policy[kept], choice.epsilon[kept] = drawn.choice.take(steps.follows[kept])
-        if plan.ledger is not None:
-            ids = fixes.labels[np.searchsorted(fixes.persons, drawn.ledger.ids)]
-            write_ledger(folder / context.name("kept", part), replace(drawn.ledger, ids=ids))
-    outcome = Outcome()
-    outcome.add(Added(cells, status, flags))
-    counts = np.unique(fixes.person[first], return_counts=True)[1]
+    if context.pooled:
+        compile_once(plan)
+    own, steps = _part(context, folder, part)
+    added, drawn = release_fixes(plan, context.seed, own.fixes, steps)
+    if plan.ledger is not None:
+        write_ledger(kept, drawn.ledger)
+    outcome, first = Outcome(), steps.rows
+    outcome.add(added)
+    counts = np.unique(own.fixes.person[first], return_counts=True)[1]
     said = {
-        "name": name, "job": digest, "account": account.to_dict(), "persons": len(fixes.persons),
-        "by_releases": np.bincount(counts).tolist(), "rows": n, "bare": bare,
-        "sums": sums.tolist() if plan.many_epsilons else [],
+        "name": name, "job": digest, "account": drawn.account.to_dict(), "persons": own.persons,
+        "by_releases": np.bincount(counts).tolist(), "rows": len(added.status),
+        "bare": int(bare_of(plan, drawn.choice, own.fixes.cell[first]).sum()),
+        "sums": drawn.ledger.epsilons().tolist() if plan.many_epsilons else [],
         "statuses": outcome.statuses.tolist(), "surrogates": outcome.surrogates,
         "exposed": outcome.exposed,
     }  # fmt: skip
     chunks = len(chunks_of(folder, digest))
-    ends = np.searchsorted(fixes.chunk, np.arange(chunks + 1)).tolist()
-    columns = (fixes.row, cells, status, flags, *(choice or ()))
+    ends = np.searchsorted(own.chunk, np.arange(chunks + 1)).tolist()
+    columns = (own.row, *added[:3], *(added.choice or ()))
     batches = [[c[a:b] for c in columns] for a, b in pairwise(ends)]
     write_spill(folder / name, batches, said)
     return said
@@ -304,11 +257,7 @@ def write(
     with writing(*names, source, layout, facts) as sink:
         for raw in source.raw(advance):
             some = slice(rows, rows + len(raw.rows))
-            assert added.flags is not None
-            part = Added(
-                added.cells[some], added.status[some], added.flags[some],
-                None if added.choice is None else added.choice.take(some),
-            )  # fmt: skip
+            part = added.take(some)
             if len(part.status) != len(raw.rows):
                 raise InvalidTable(f"{source.path} changed while it was read: start again")
             sink.write(raw.rows, part)
@@ -319,18 +268,14 @@ def _answers(context: Context, folder: Path, chunks: list[Chunk]) -> Added:
     """What was released for all rows of some chunks."""
     whole = []
     for chunk in chunks:
-        status = _status_of(context, folder, chunk)
-        cells, flags = np.full(len(status), -1, np.int32), np.zeros(len(status), np.uint8)
-        choice = Choice.none(len(status))
+        added = Added.of_status(_status_of(context, folder, chunk), context.plan)
         for part in range(context.parts):
-            found = read_spill(folder / context.name("part", part), chunk.number)
-            row, cell, state, flag, *held = found
-            cells[row], status[row], flags[row] = cell, state, flag
-            if held:
-                choice.policy[row], choice.epsilon[row] = held
-        whole.append((cells, status, flags, *choice))
-    cells, status, flags, *both = (np.concatenate(c) for c in zip(*whole, strict=True))
-    return Added(cells, status, flags, Choice(*both) if context.plan.chooses else None)
+            row, cells, status, flags, *held = read_spill(
+                folder / context.name("part", part), chunk.number
+            )
+            added.put(row, Added(cells, status, flags, Choice(*held) if held else None))
+        whole.append(added)
+    return Added.joined(whole)
 
 
 def label_at(context: Context, piece: tuple[int, range | None], row: int) -> str:
@@ -338,7 +283,6 @@ def label_at(context: Context, piece: tuple[int, range | None], row: int) -> str
     (file, groups), first = piece, 0
     for batch in context.source(file).batches(0, lambda n: None, groups):
         if first + batch.rows > row:
-            at = int(np.searchsorted(batch.at, row - first))
-            return str(batch.tracks.user.values()[at])
+            return batch.label(row - first)
         first += batch.rows
     raise InvalidTable(f"{context.paths[file]} changed while it was read: start again")

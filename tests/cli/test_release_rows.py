@@ -26,7 +26,7 @@ from cli_tools import (
 )
 from pglp_fast import cli
 from pglp_fast.pipeline.job import Job, work_of
-from pglp_fast.pipeline.policies import read_labels
+from pglp_fast.pipeline.plan_policies import read_labels
 from pglp_fast.pipeline.sink import ParquetSink, TextSink
 
 PROMISE = ["--epsilon", "1", "--policy", "blocks:3"]

@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from cli_tools import MAP, answer, read, real_process, run, trips
-from pglp_fast.pipeline import job, release, sink
+from pglp_fast.pipeline import job, moving, sink
 from pglp_fast.pipeline.job import Job, work_of
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions, pipes and locks of POSIX")
@@ -150,7 +150,7 @@ def test_parts_that_are_gone_or_damaged_are_drawn_again(tmp_path, monkeypatch, d
     given = ["release", "t.csv", "--epsilon", "1", "--policy", "blocks:3"]
     given += ["--mobility", "model.npz", "--batch-rows", 20, "--seed", 3]
     run(*given, "-o", "whole.csv")
-    original, runs = release.release_part, []
+    original, runs = moving.release_part, []
 
     def fourth(*arguments):
         runs.append(1)
@@ -159,7 +159,7 @@ def test_parts_that_are_gone_or_damaged_are_drawn_again(tmp_path, monkeypatch, d
         return original(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(release, "release_part", fourth)
+        patch.setattr(moving, "release_part", fourth)
         run(*given, "-o", "o.csv", code=130)
     parts = sorted(work_of(tmp_path / "o.csv").glob("part-*"))
     assert len(parts) >= 3  # those of nobody are there too
@@ -176,7 +176,7 @@ def test_parts_that_are_gone_or_damaged_are_drawn_again(tmp_path, monkeypatch, d
             os.truncate(part, 0 if damage == "empty" else size - 3)
     runs.clear()
     with monkeypatch.context() as patch:
-        patch.setattr(release, "release_part", lambda *a: runs.append(1) or original(*a))
+        patch.setattr(moving, "release_part", lambda *a: runs.append(1) or original(*a))
         run(*given, "-o", "o.csv", "--resume")
     total = int(parts[0].name.split("-")[3])
     assert len(runs) <= total - 1  # the first part was taken up

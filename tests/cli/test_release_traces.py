@@ -9,7 +9,7 @@ import pytest
 import pglp_fast as pf
 from cases import large
 from cli_tools import MAP, answer, read, run, the_grid, trips, write_csv
-from pglp_fast.pipeline.persons import Persons
+from pglp_fast.pipeline.persons import Numbers
 from pglp_fast.pipeline.steps import step_numbers
 
 ALL = ["--keep", "all"]
@@ -161,15 +161,14 @@ def released_by_definition(rows, g, releaser, step_ms, seed):
     periods = releaser.model.periods
     local = (np.arange(86_400_000 // step_ms) * step_ms // 1000 + 9 * 3600) % 86400
     for label in sorted(set(labels)):
-        persons = Persons(seed)
-        persons.codes(pf.Tracks.of([label], ["2020-01-01"], [0.0], [0.0]).user)
+        person = Numbers(seed)(pf.Tracks.of([label], ["2020-01-01"], [0.0], [0.0]).user)[0]
         mine = [k for k in range(len(rows)) if labels[k] == label and cells[k] >= 0]
         mine.sort(key=lambda k: (ms[k], k))
         steps = step_numbers(np.array([ms[k] for k in mine]), step_ms).tolist()
         speaks = {}
         for k, step in zip(mine, steps, strict=True):
             speaks.setdefault(step, k)
-        number = np.repeat(persons.numbers(), len(speaks))
+        number = np.repeat(person, len(speaks))
         events = pf.Events(number, list(speaks), cells[list(speaks.values())])
         R = releaser.run(events, cycle=pf.day_period(local, periods))
         for e, k in enumerate(speaks.values()):

@@ -10,7 +10,7 @@ import pglp_fast as pf
 from cases import large
 from cli_tools import the_grid
 from faults import ended, forked
-from pglp_fast.pipeline import alone, job, release, tasks
+from pglp_fast.pipeline import alone, job, moving, tasks
 from pglp_fast.traces import job_ledger, ledger_file
 from table_cases import frame, model, plan
 
@@ -128,8 +128,8 @@ POINTS = [  # where a process dies: (module, name, before or after the call)
     (job_ledger, "begin_job", "before"),
     (ledger_file.LedgerFile, "write", "before"),
     (ledger_file.LedgerFile, "write", "after"),
-    (release, "release_part", "before"),
-    (release, "release_part", "after"),
+    (moving, "release_part", "before"),
+    (moving, "release_part", "after"),
     (tasks, "write", "before"),
     (job.Job, "finish", "before"),
     (job.Job, "close", "before"),

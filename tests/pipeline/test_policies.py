@@ -7,7 +7,7 @@ import pytest
 
 import pglp_fast as pf
 from cli_tools import the_grid
-from pglp_fast.pipeline.policies import files_of, spelt_policy
+from pglp_fast.pipeline.plan_policies import files_of, spelt_policy
 
 G = the_grid()
 

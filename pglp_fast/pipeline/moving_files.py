@@ -9,22 +9,22 @@ import numpy as np
 from pglp_fast._util.progress import Progress
 from pglp_fast.traces.composition import compose
 from pglp_fast.traces.job_ledger import Spent
-from pglp_fast.traces.ledger import Ledger
 
 from . import tasks
-from .account import Account
 from .booking import Booking, read_ledger, refuse_over_budget
+from .certificate import Account
 from .executors import run_tasks
 from .fingerprint import Fingerprint, beside
 from .job import Job
+from .moving import certified
 from .plan import Plan
-from .release import certified, check_places
 from .released import ALONE, Outcome
+from .rows import check_places
 from .source import FileSource
 from .task_context import Chunk, Context, put_chunks, put_context
 
 
-class AlongFiles:
+class MovingFiles:
     """Rows of files released as steps of their persons' traces.
 
     Parameters
@@ -56,6 +56,7 @@ class AlongFiles:
             plan, job.seed, [file.path.absolute() for file in files], digest,
             parts, batch_rows, _is_remembered(plan), executor is not None, plan.digest,
         )  # fmt: skip
+        self._parts = range(parts)
         put_context(self._folder, self._context)
         self._pieces = [
             (f, groups) for f, file in enumerate(files) for groups in file.groups(tasks.CHUNK_ROWS)
@@ -80,7 +81,8 @@ class AlongFiles:
         put_chunks(self._folder, self._context.digest, self._chunks)
         booking = Booking(self._plan, self._job.name, self._folder)
         if self._plan.ledger is not None or (self._plan.limits and self._plan.on_error == "raise"):
-            booking.begin(self._count)
+            with booking.begun():  # tasks know the past from the work folder
+                booking.spent = self._count()
         account = Account()
         outcome.statuses += statuses
         outcome.statuses[ALONE] = 0
@@ -94,7 +96,9 @@ class AlongFiles:
                 setattr(outcome, name, getattr(outcome, name) + one[name])
         many = self._plan.many_epsilons
         outcome.spend(np.concatenate(releases), np.concatenate(sums) if many else None)
-        booking.settle(self._kept())
+        if self._plan.ledger is not None:
+            kept = (self._folder / self._context.name("kept", k) for k in self._parts)
+            booking.settle(compose(*(read_ledger(path, self._plan) for path in kept)))
         outcome.certificate = certified(self._plan, self._job.seed, account)
 
     def write(self, facts: list[dict[str, Any]]) -> None:
@@ -116,35 +120,22 @@ class AlongFiles:
         return self._run(tasks.scatter, todo, sizes, "bytes", "reading ", within=True)
 
     def _released(self, rows: int) -> list[dict[str, Any]]:
-        n = self._context.parts
-        sizes = np.diff(np.arange(n + 1) * rows // n).tolist()
-        todo = [(part,) for part in range(n)]
+        sizes = np.diff(np.arange(len(self._parts) + 1) * rows // len(self._parts)).tolist()
+        todo = [(part,) for part in self._parts]
         return self._run(tasks.release_persons, todo, sizes, "rows", "releasing ")
 
-    def _kept(self) -> Ledger | None:
-        """What all parts left to their persons, where a ledger is kept."""
-        if self._plan.ledger is None:
-            return None
-        parts = range(self._context.parts)
-        paths = [self._folder / self._context.name("kept", part) for part in parts]
-        some = [read_ledger(path, self._plan) for path in paths if path.exists()]
-        return compose(*some) if some else None
-
-    def _count(self, past: Ledger | None) -> Spent:
-        """What all parts will spend; an error where rows are beyond the budget. (Tasks know the
-        past from the work folder.)"""
-        todo = [(part,) for part in range(self._context.parts)]
+    def _count(self) -> Spent:
+        """What all parts will spend; an error where rows are beyond the budget."""
+        todo = [(part,) for part in self._parts]
         found = self._run(tasks.count_over, todo, [0] * len(todo), "rows", "counting ")
         over = sum(f[0] for f in found)
-        spent = Spent.joined([f[3] for f in found])
-        if not over or self._plan.on_error != "raise":
-            return spent
-        _, chunk, row, _ = min((f for f in found if f[0]), key=lambda f: f[1:3])
-        at = self._chunks[chunk]
-        before = sum(c.rows for c in self._chunks if c.piece == at.piece and c.part < at.part)
-        who = tasks.label_at(self._context, self._pieces[at.piece], before + row)
-        refuse_over_budget(self._plan, over, who)
-        return spent
+        if over and self._plan.on_error == "raise":
+            _, chunk, row, _ = min((f for f in found if f[0]), key=lambda f: f[1:3])
+            at = self._chunks[chunk]
+            before = sum(c.rows for c in self._chunks if c.piece == at.piece and c.part < at.part)
+            who = tasks.label_at(self._context, self._pieces[at.piece], before + row)
+            refuse_over_budget(self._plan, over, who)
+        return Spent.joined([f[3] for f in found])
 
     def _run(
         self,

@@ -1,4 +1,4 @@
-"""Which policy and which epsilon hold for each row of a table, and what became of that."""
+"""What the rows of a batch say: where somebody was, and which policy and epsilon hold."""
 
 from typing import Any
 
@@ -9,18 +9,52 @@ from pglp_fast._util import validate as check
 from pglp_fast._util.packages import Later
 from pglp_fast.errors import InvalidTable
 from pglp_fast.io.values import read_numbers
-from pglp_fast.traces.schedule import Moment, Schedule
 
-from .choice import Choice
 from .plan import Plan
+from .released import ALONE, MALFORMED, MISSING, OUTSIDE, Choice, Outcome
 from .source import Batch
 from .steps import step_numbers
 
 pa = Later("pyarrow")
-Ints = NDArray[np.int64]
 
 
-def choose_rows(batch: Batch, plan: Plan) -> tuple[Choice, NDArray[np.bool_]]:
+def check_places(outcome: Outcome, plan: Plan) -> None:
+    """An error if most rows are off the map."""
+    off = int(outcome.statuses[OUTSIDE])
+    placed = outcome.rows - int(outcome.statuses[[MISSING, MALFORMED]].sum())
+    if not plan.allow_outside and 2 * off > placed:
+        raise InvalidTable(
+            f"{off:,} of {placed:,} places are off the map: are latitude and longitude swapped, "
+            "the map's bounds wrong, or the places not in degrees? allow_outside=True releases "
+            "the others"
+        )
+
+
+def place_and_choose(
+    batch: Batch, plan: Plan
+) -> tuple[NDArray[np.int32], NDArray[np.uint8], Choice | None]:
+    """(cell, status; policy and epsilon, where they are not the same for all) of each row of a
+    batch; the status is ALONE where there is a cell."""
+    cells, status = np.full(batch.rows, -1, np.int32), np.full(batch.rows, MALFORMED, np.uint8)
+    tracks, choice = batch.tracks, None
+    if len(tracks) < batch.rows and plan.on_error == "raise":
+        raise InvalidTable(
+            f"{batch.malformed[0]}; on_error='skip' keeps such rows, unreleased, and goes on"
+        )
+    found = plan.map.locate(tracks.lat, tracks.lon)
+    cells[batch.at] = found
+    nowhere = np.isnan(tracks.lat) | np.isnan(tracks.lon)
+    status[batch.at] = np.where(found >= 0, ALONE, np.where(nowhere, MISSING, OUTSIDE))
+    if plan.chooses:
+        choice, odd = _choose(batch, plan)
+        cells[odd], status[odd] = -1, MALFORMED
+    if plan.model is not None:
+        untimed = batch.at[np.isnat(tracks.time)]
+        cells[untimed], status[untimed] = -1, MISSING
+    return cells, status, choice
+
+
+def _choose(batch: Batch, plan: Plan) -> tuple[Choice, NDArray[np.bool_]]:
     """(what a plan says of each row of a batch; rows of which the table says nonsense)."""
     n = batch.rows
     policy, epsilon = np.zeros(n, np.int16), np.full(n, plan.epsilon)
@@ -115,38 +149,3 @@ def _refuse(batch: Batch, plan: Plan, row: int) -> None:
         f"{', '.join(plan.policy_names)}, epsilons are {check.LEAST_EPSILON:g}.."
         f"{check.MOST_EPSILON:g}; on_error='skip' keeps such rows, unreleased, and goes on"
     )
-
-
-class EventPolicies(Schedule):
-    """Policies of events that are known one by one, with those by released place."""
-
-    def __init__(self, plan: Plan, policy: NDArray[np.int16]):
-        super().__init__(plan.policy_names[0])
-        self.names, self._policy = list(plan.policy_names), policy.astype(np.int64)
-        self.released = {} if plan.places.size else None
-        self._places = plan.places
-
-    def at(self, moment: Moment) -> Ints:
-        return self._policy
-
-    def by_place(self, size: int) -> Ints:
-        return self._places
-
-
-def followed(
-    choice: Choice,
-    places: Ints,
-    person: NDArray[np.integer[Any]],
-    released: NDArray[np.int32],
-    last: NDArray[np.integer[Any]] | None = None,
-) -> Choice:
-    """What held in the end for events by person and step: the policy of the place released before,
-    where that has one. ``last``: what each event's person released before all of them, -1."""
-    if not places.size:
-        return choice
-    n = len(released)
-    before = np.full(n, -1) if last is None else np.array(last)
-    same = person[1:] == person[:-1]
-    before[1:][same] = released[:-1][same]
-    place = np.where(before >= 0, places[before], -1)
-    return choice._replace(policy=np.where(place >= 0, place, choice.policy).astype(np.int16))
