@@ -50,11 +50,16 @@ class Growing:
         self.room: NDArray[Any] = np.empty(64, dtype)
         self.used = 0
 
+    @property
+    def array(self) -> NDArray[Any]:
+        """What was added."""
+        return self.room[: self.used]
+
     def extend(self, part: NDArray[Any]) -> None:
         n = self.used + len(part)
         if n > len(self.room):
             larger = np.empty(max(n, 2 * len(self.room)), self.room.dtype)
-            larger[: self.used] = self.room[: self.used]
+            larger[: self.used] = self.array
             self.room = larger
         self.room[self.used : n] = part
         self.used = n

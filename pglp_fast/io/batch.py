@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pglp_fast._util.arrays import Growing
 from pglp_fast.errors import InvalidTable
 
 from .columns import OPTIONAL
@@ -113,18 +114,20 @@ def to_tracks(batch: Batch, reading: Reading) -> Tracks:
 
 def join(batches: Iterable[Batch], reading: Reading) -> Tracks:
     """All batches as one table."""
+    # a list of parts, joined at the end, would leave the heap full of holes that the system never
+    # gets back: twice the memory
     columns = {
-        "user": _Column(np.int32),
-        "time": _Column(np.int64),
-        "lat": _Column(np.float64),
-        "lon": _Column(np.float64),
+        "user": Growing(np.int32),
+        "time": Growing(np.int64),
+        "lat": Growing(np.float64),
+        "lon": Growing(np.float64),
     }
     rows, n, malformed = 0, 0, list[Malformed]()
     for batch in batches:
         more = len(batch.time)
         for role in OPTIONAL:  # a file of a folder may lack a column that others have
             if role in batch.codes and role not in columns:
-                columns[role] = _Column(np.int32)
+                columns[role] = Growing(np.int32)
                 columns[role].extend(np.full(n, -1, np.int32))
             if role in columns:
                 columns[role].extend(
@@ -139,32 +142,9 @@ def join(batches: Iterable[Batch], reading: Reading) -> Tracks:
         malformed += batch.malformed[: SHOWN - len(malformed)]
 
     def coded(role: str) -> Coded:
-        return Coded(columns[role].values(), reading.labellers.get(role) or Labeller("text"))
+        return Coded(columns[role].array, reading.labellers.get(role) or Labeller("text"))
 
     further = {role: coded(role) for role in OPTIONAL if role in columns}
-    time = columns["time"].values().view("datetime64[ms]")
+    time = columns["time"].array.view("datetime64[ms]")
     report = Report(rows, malformed=tuple(malformed)).then(MALFORMED, rows - n)
-    return Tracks(
-        coded("user"), time, columns["lat"].values(), columns["lon"].values(), further, report
-    )
-
-
-class _Column:
-    """An array that grows by doubling. (A list of parts, joined at the end, leaves the heap full of
-    holes that the system never gets back: twice the memory.)"""
-
-    def __init__(self, dtype: type):
-        self._data: NDArray[Any] = np.empty(1 << 12, dtype)
-        self._n = 0
-
-    def extend(self, part: NDArray[Any]) -> None:
-        n = self._n + len(part)
-        if n > len(self._data):
-            larger = np.empty(max(n, 2 * len(self._data)), self._data.dtype)
-            larger[: self._n] = self.values()
-            self._data = larger
-        self._data[self._n : n] = part
-        self._n = n
-
-    def values(self) -> NDArray[Any]:
-        return self._data[: self._n]
+    return Tracks(coded("user"), time, columns["lat"].array, columns["lon"].array, further, report)

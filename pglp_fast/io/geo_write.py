@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 from pglp_fast._util.packages import Later
 from pglp_fast.errors import InvalidParameter
 
-pa, parquet, pyogrio = Later("pyarrow"), Later("pyarrow.parquet"), Later("pyogrio", "geo")
+pa, pc = Later("pyarrow"), Later("pyarrow.compute")
+parquet, pyogrio = Later("pyarrow.parquet"), Later("pyogrio", "geo")
 
 GEOPARQUET_ENDS = (".parquet", ".pq", ".geoparquet")
 GEO_OUTPUTS = (".geojson", *GEOPARQUET_ENDS, ".gpkg", ".fgb")
@@ -35,19 +36,22 @@ class Shapes(NamedTuple):
     kind: str
     corners: NDArray[np.float64]
 
-    def _there(self) -> list[bool]:
+    @classmethod
+    def points(cls, lat: NDArray[np.float64], lon: NDArray[np.float64]) -> "Shapes":
+        """A point for each row."""
+        return cls("Point", np.stack([lon, lat], axis=-1)[:, None])
+
+    def _there(self) -> NDArray[np.bool_]:
         """Which shapes there are."""
-        flat = np.isfinite(self.corners).reshape(len(self.corners), -1)
-        return [bool(row.all()) for row in flat]
+        return np.asarray(np.isfinite(self.corners).all(axis=(1, 2)))
 
     def geojson(self) -> list[dict[str, Any] | None]:
         """One geometry for each shape."""
-        there = self._there()
         # seven digits are a centimetre
         corners = np.round(self.corners, 7).tolist()
         return [
-            {"type": self.kind, "coordinates": self._nested(c)} if ok else None
-            for c, ok in zip(corners, there, strict=True)
+            {"type": self.kind, "coordinates": self._nested(c)} if there else None
+            for c, there in zip(corners, self._there(), strict=True)
         ]
 
     def _nested(self, corners: list[list[float]]) -> Any:
@@ -67,13 +71,9 @@ class Shapes(NamedTuple):
         packed["order"], packed["kind"] = 1, _WKB[self.kind]
         packed["counts"] = np.array([1, k][2 - counts :], np.uint32)
         packed["xy"] = self.corners
-        octets = packed.tobytes()
-        size = row.itemsize
-        parts = [
-            octets[i * size : (i + 1) * size] if there else None
-            for i, there in enumerate(self._there())
-        ]
-        return pa.array(parts, pa.binary())
+        kind, octets = pa.binary(row.itemsize), pa.py_buffer(packed.tobytes())
+        whole = pa.FixedSizeBinaryArray.from_buffers(kind, n, [None, octets]).cast(pa.binary())
+        return pc.if_else(pa.array(self._there()), whole, pa.scalar(None, pa.binary()))
 
 
 class GeoWriter(Protocol):

@@ -5,7 +5,7 @@ GMT."""
 
 import os
 from bisect import bisect
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,10 +66,9 @@ def read_geolife(
     if not files:
         raise InvalidTable(f"{os.fspath(folder)} holds no <user>/Trajectory/*.plt files")
     reading = Reading(on_error, "UTC")
-    bar = Progress(len(files), "files") if progress else None
+    bar = Progress(len(files), "files", shown=progress)
     tracks = join(_batches(files, reading, bar), reading)
-    if bar:
-        bar.close()
+    bar.close()
     return _with_modes(tracks, files) if modes else tracks
 
 
@@ -103,29 +102,43 @@ def _folder(user: str | int) -> str:
     return user if isinstance(user, str) else f"{check.whole(user, 'a user', 0):03d}"
 
 
-def _batches(files: dict[Path, str], reading: Reading, bar: Progress | None) -> Iterator[Batch]:
+def _batches(files: dict[Path, str], reading: Reading, bar: Progress) -> Iterator[Batch]:
     labels = {
         "user": Coded.of(list(files.values())),
         "trajectory": Coded.of([file.stem for file in files]),
     }
     reading.labellers |= {role: coded.source for role, coded in labels.items()}
+    for found in read_bodies(files, done=bar.advance):
+        yield (
+            _cut_off(found, reading)
+            if isinstance(found, Malformed)
+            else found.parse(labels, reading)
+        )
+
+
+def read_bodies(
+    files: Iterable[Path],
+    advance: Callable[[int], None] = lambda n: None,
+    done: Callable[[int], None] = lambda n: None,
+) -> Iterator["Bodies | Malformed"]:
+    """Lines of some files at a time; of one that ends within its header, what to say of it.
+
+    ``advance``, ``done``: told of bytes and of files that were read."""
     bodies = Bodies()
-    for k, (file, user) in enumerate(files.items()):
-        with Source(file) as source:
-            source.name = f"{user}/Trajectory/{file.name}"
-            cut = not source.skip(HEADER_LINES)
-            for block in () if cut else source.blocks():
+    for k, file in enumerate(files):
+        with Source(file, advance) as source:
+            source.name = f"{file.parent.parent.name}/Trajectory/{file.name}"
+            if not source.skip(HEADER_LINES):
+                yield bodies
+                yield Malformed(source.name, "line", source.line, CUT_OFF)
+                bodies = Bodies()
+            for block in source.blocks():
                 bodies.add(k, source.name, *block)
                 if bodies.full:
-                    yield bodies.parse(labels, reading)
+                    yield bodies
                     bodies = Bodies()
-        if cut:
-            yield bodies.parse(labels, reading)
-            bodies = Bodies()
-            yield _cut_off(source, reading)
-        if bar:
-            bar.advance(1)
-    yield bodies.parse(labels, reading)
+        done(1)
+    yield bodies
 
 
 class Bodies:
@@ -173,10 +186,9 @@ class Bodies:
         return name, first + line - self._firsts[block]
 
 
-def _cut_off(source: Source, reading: Reading) -> Batch:
+def _cut_off(file: Malformed, reading: Reading) -> Batch:
     """A file that ends within its header counts as one row, malformed."""
-    cut = Malformed(source.name, "line", source.line, CUT_OFF)
-    named = settle(reading, np.ones(1, np.bool_), lambda row: cut)
+    named = settle(reading, np.ones(1, np.bool_), lambda row: file)
     nothing, nowhere = np.empty(0, np.int64), np.empty(0)
     codes = {role: np.empty(0, np.int32) for role in ("user", "trajectory")}
     return Batch(codes, {"lat": nowhere, "lon": nowhere}, nothing, nothing, nothing, 1, named)

@@ -10,10 +10,10 @@ from pglp_fast._util.packages import Later
 from pglp_fast._util.times import NO_TIME
 
 from .batch import RawBatch, Reading
-from .geolife import CUT_OFF, HEADER_LINES, Bodies, files_of
+from .geolife import Bodies, files_of, read_bodies
 from .geolife_modes import read_modes
 from .parse import parse
-from .source import Source
+from .report import Malformed
 from .values import read_numbers
 
 pa = Later("pyarrow")
@@ -42,31 +42,18 @@ class GeolifeTable:
     def batches(self, rows: int) -> Iterator[RawBatch]:
         """At most ``rows`` rows at a time."""
         first = 0
-        for raw in self._whole():
+        for found in read_bodies(self._files, self._advance):
+            if isinstance(found, Malformed):
+                raw = self._cut_off(found)
+            elif found.size:
+                raw = self._read(found)
+            else:
+                continue
             yield from raw._replace(first=first).parts(rows)
             first += len(raw.rows)
 
-    def _whole(self) -> Iterator[RawBatch]:
-        bodies = Bodies()
-        for k, file in enumerate(self._files):
-            with Source(file, self._advance) as source:
-                source.name = f"{self.name}/Trajectory/{file.name}"
-                if not source.skip(HEADER_LINES):
-                    yield from self._read(bodies)
-                    bodies = Bodies()
-                    yield self._cut_off(source)
-                    continue
-                for block in source.blocks():
-                    bodies.add(k, source.name, *block)
-                    if bodies.full:
-                        yield from self._read(bodies)
-                        bodies = Bodies()
-        yield from self._read(bodies)
-
-    def _read(self, bodies: Bodies) -> Iterator[RawBatch]:
+    def _read(self, bodies: Bodies) -> RawBatch:
         """Rows with their types; what cannot be read is null, and said."""
-        if not bodies.size:
-            return
         raw = bodies.raw()
         read = parse(raw, "", Reading("skip", "UTC"), bodies.place)
         n = len(raw.rows)
@@ -92,18 +79,18 @@ class GeolifeTable:
             pa.array(height, mask=np.isnan(height)),
             pa.array(self._modes.names(ms), pa.string()),
         ]
-        yield self._batch(columns, raw.numbers, broken, bodies.place)
+        return self._batch(columns, raw.numbers, broken, bodies.place)
 
     def _batch(self, columns: list[Any], numbers: Any, broken: Any, place: Any) -> RawBatch:
         rows = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         roles = {role: rows.column(k) for role, k in self.at.items()}
         return RawBatch(rows, roles, 0, numbers, broken, place)
 
-    def _cut_off(self, source: Source) -> RawBatch:
+    def _cut_off(self, file: Malformed) -> RawBatch:
         """A file that ends within its header counts as one row, malformed."""
-        name, line = source.name, source.line
         columns = [pa.array([None], field.type) for field in self.schema]
-        return self._batch(columns, np.array([line]), {0: CUT_OFF}, lambda n: (name, line))
+        at = file.source, file.number
+        return self._batch(columns, np.array([file.number]), {0: file.reason}, lambda n: at)
 
     def close(self) -> None:
         """Nothing is held open."""

@@ -51,7 +51,7 @@ def parse(
     if "time" in columns:
         when = _joined(columns["time"], columns["clock"]) if "clock" in columns else columns["time"]
         time, faulty["time"] = _times(when, source, reading)
-    if "geometry" in columns and _is_text(columns["geometry"].type):
+    if "geometry" in columns and is_text(columns["geometry"].type):
         numbers["lat"], numbers["lon"], faulty["geometry"] = read_wkt(columns["geometry"])
     elif "geometry" in columns:
         numbers["lat"], numbers["lon"] = read_points(columns["geometry"], source)
@@ -95,7 +95,8 @@ def parse(
     return Batch(codes, numbers, time[good], lines[good], at, n, malformed)
 
 
-def _is_text(kind: Any) -> bool:
+def is_text(kind: Any) -> bool:
+    """Whether an Arrow type is text of any kind."""
     is_a = pa.types
     return bool(is_a.is_string(kind) or is_a.is_large_string(kind) or is_a.is_string_view(kind))
 
@@ -121,7 +122,7 @@ def _joined(date: Any, clock: Any) -> Any:
 
 def _numbers(column: Any, role: str, source: str, decimal: str) -> tuple[NDArray[np.float64], Bad]:
     column = _plain(column)
-    if _is_text(column.type):
+    if is_text(column.type):
         comma = decimal == ","
         return read_numbers(pc.replace_substring(column, ",", ".") if comma else column)
     if not (
@@ -137,7 +138,7 @@ def _numbers(column: Any, role: str, source: str, decimal: str) -> tuple[NDArray
 def _times(column: Any, source: str, reading: Reading) -> tuple[NDArray[np.int64], Bad]:
     column, timezone = _plain(column), reading.timezone
     kind = column.type
-    if _is_text(kind):
+    if is_text(kind):
         if reading.time_format is not None:
             return read_times_as(column, timezone, reading.time_format)
         return read_times(column, timezone)
@@ -166,7 +167,7 @@ def _labels(column: Any, role: str, source: str, textual: bool) -> Any:
     column = column.storage if uuid else _plain(column)
     kind, is_a = column.type, pa.types
     try:
-        if _is_text(kind):
+        if is_text(kind):
             return column
         if is_a.is_integer(kind):
             return column.cast(pa.int64())
@@ -197,7 +198,7 @@ def _whole_numbers(column: Any) -> Any:
 
 def _codes(column: Any, reading: Reading, role: str, kind: str, source: str) -> NDArray[np.int32]:
     coded = column.dictionary_encode()
-    kind = kind or ("text" if _is_text(column.type) else "integer")
+    kind = kind or ("text" if is_text(column.type) else "integer")
     labeller = reading.labeller(role, kind, source)
     return labeller.number(coded.dictionary.to_pylist(), to_numpy(coded.indices.fill_null(-1)))
 

@@ -16,7 +16,7 @@ from .batch import Batch, Reading, join, to_tracks
 from .geo import GEO_ENDS
 from .geolife import user_folders
 from .parse import parse
-from .table_batches import BATCH_ROWS, check_delimiter, open_batches
+from .table_batches import BATCH_ROWS, check_delimiter, open_batches, refuse_text_options
 from .tracks import Tracks
 
 _TEXT_ENDS = (".csv", ".csv.gz", ".tsv", ".tsv.gz", ".txt", ".txt.gz")
@@ -68,13 +68,11 @@ def read_table(
     is refused, and so is a line of more than 1 MiB, unzipped: memory is bounded by the rows that
     are kept. Points of GeoParquet must be in degrees. Needs pyarrow (``pglp-fast[tables]``)."""
     total = sum(os.path.getsize(path) for path in _files(table)) if _is_path(table) else 0
-    bar = Progress(total, "bytes") if progress and total else None
+    bar = Progress(total, "bytes", shown=progress and total > 0)
     reading = reading_of(on_error, timezone, time_format, decimal)
-    if bar:
-        reading.advance = bar.advance
+    reading.advance = bar.advance
     tracks = join(_batches(table, columns, names, delimiter, reading, BATCH_ROWS), reading)
-    if bar:
-        bar.close()
+    bar.close()
     return tracks
 
 
@@ -158,12 +156,8 @@ def _batches(
         return chain.from_iterable(
             _of_file(path, columns, names, delimiter, reading, rows) for path in _files(table)
         )
-    for option, value in (("names", names), ("delimiter", delimiter)):
-        if value is not None:
-            raise InvalidParameter(
-                f"{option} is for text files, and this is a {type(table).__name__}"
-            )
     name = type(table).__name__
+    refuse_text_options(f"this is a {name}", names, delimiter)
     return (parse(raw, name, reading) for raw in frame_batches(table, columns, rows))
 
 

@@ -133,17 +133,13 @@ def open_batches(
     except OSError as error:
         raise InvalidTable(f"{os.fspath(path)} cannot be read: {error.strerror}") from None
     if is_parquet:
-        for option, value in (("names", names), ("delimiter", delimiter)):
-            if value is not None:
-                raise InvalidParameter(f"{option} is for text files, and {name} is Parquet")
+        refuse_text_options(f"{name} is Parquet", names, delimiter)
         return TableBatches(
             ParquetTable(path, columns, every_column=every_column, advance=advance, groups=groups),
             rows,
         )
     if name.lower().endswith(GEO_ENDS):
-        for option, value in (("names", names), ("delimiter", delimiter)):
-            if value is not None:
-                raise InvalidParameter(f"{option} is for text files, and {name} is none")
+        refuse_text_options(f"{name} is none", names, delimiter)
         return TableBatches(
             GeoTable(path, columns, every_column=every_column, advance=advance), rows
         )
@@ -173,3 +169,10 @@ def check_delimiter(delimiter: str | None) -> None:
             "delimiter must be one ASCII character that no number or line end has, got "
             f"{delimiter!r}"
         )
+
+
+def refuse_text_options(what: str, names: Any, delimiter: Any) -> None:
+    """An error where options for text files are given for something else."""
+    for option, value in (("names", names), ("delimiter", delimiter)):
+        if value is not None:
+            raise InvalidParameter(f"{option} is for text files, and {what}")

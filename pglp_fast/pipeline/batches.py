@@ -19,7 +19,7 @@ from pglp_fast.errors import InvalidParameter, InvalidTable
 from pglp_fast.io.arrow import frame_batches
 from pglp_fast.io.batch import to_tracks
 from pglp_fast.io.parse import parse
-from pglp_fast.io.table_batches import Fixes
+from pglp_fast.io.table_batches import Fixes, refuse_text_options
 from pglp_fast.mechanisms.randomness import make_key
 from pglp_fast.traces.choices import Choices, numbered
 from pglp_fast.traces.composition import compose
@@ -91,9 +91,7 @@ class ReleasedBatches(Iterator[Any]):
     """
 
     def __init__(self, batches: Iterable[Any], plan: Plan, resident: int):
-        for name in ("names", "delimiter"):
-            if getattr(plan, name) is not None:
-                raise InvalidParameter(f"{name} is for text files, and these are record batches")
+        refuse_text_options("these are record batches", plan.names, plan.delimiter)
         check.whole(resident, "resident", 1)
         self._plan, self.outcome = plan.check(), Outcome()
         seed = secrets.randbits(256) if plan.seed is None else plan.seed

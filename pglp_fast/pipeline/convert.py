@@ -1,10 +1,8 @@
 """Tables from one format to another: text, Parquet, GeoJSON, GeoParquet, GeoPackage."""
 
-import gzip
 import os
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,13 +14,12 @@ from pglp_fast._util.packages import Later
 from pglp_fast._util.storage import replacing
 from pglp_fast.errors import InvalidParameter, InvalidTable
 from pglp_fast.io.batch import Reading
-from pglp_fast.io.geo_write import GEOMETRY, geo_writer
+from pglp_fast.io.geo_write import GEOMETRY, Shapes, geo_writer
 from pglp_fast.io.parse import read_points
 from pglp_fast.io.table_batches import TableBatches, open_batches
 
-from .geo_files import points
 from .paths import refuse_existing, refuse_inputs, target_of
-from .text_rows import join_rows
+from .text_rows import TextFile
 
 pa, pc, parquet = Later("pyarrow"), Later("pyarrow.compute"), Later("pyarrow.parquet")
 
@@ -80,7 +77,7 @@ def convert(
     which, roles = _places(at, how, places, prefix)
     how["columns"] = roles
     kinds = _kinds(at, how)
-    columns = _Columns(kinds, which, prefix, name.endswith(_GEO))
+    columns = _Columns(kinds, prefix, name.endswith(_GEO))
     rows, names = 0, list[str]()
     with replacing(out) as beside:
         sink: Any = None
@@ -159,8 +156,8 @@ def _both(a: Any, b: Any) -> Any:
 class _Columns:
     """What the columns of a table become: times as such, places as two columns or as points."""
 
-    def __init__(self, kinds: dict[str, Any], which: str, prefix: str, geo: bool):
-        self._kinds, self._which, self._prefix, self._geo = kinds, which, prefix, geo
+    def __init__(self, kinds: dict[str, Any], prefix: str, geo: bool):
+        self._kinds, self._prefix, self._geo = kinds, prefix, geo
 
     def of(self, table: TableBatches, raw: Any, reading: Reading) -> tuple[Any, Any]:
         """(record batch, points or None)."""
@@ -184,7 +181,7 @@ class _Columns:
         rows = pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))
         noted = {k: v for k, v in (table.schema.metadata or {}).items() if k == b"pglp_fast"}
         rows = rows.replace_schema_metadata(noted)
-        return rows, points(fixes.lat, fixes.lon) if self._geo else None
+        return rows, Shapes.points(fixes.lat, fixes.lon) if self._geo else None
 
     def _apart(
         self, columns: list[str], lat: NDArray[np.float64], lon: NDArray[np.float64]
@@ -216,41 +213,21 @@ def _number(values: NDArray[np.float64]) -> Any:
 def _sink(path: Path, name: str, schema: Any) -> Any:
     if name.endswith(_GEO):
         return geo_writer(path, name, schema, "Point")
-    return _Parquet(path, schema) if name.endswith(".parquet") else _Text(path, name, schema)
-
-
-class _Parquet:
-    def __init__(self, path: Path, schema: Any):
-        self._writer = parquet.ParquetWriter(path, schema)
-
-    def write(self, rows: Any) -> None:
-        self._writer.write_batch(rows)
-
-    def close(self) -> None:
-        self._writer.close()
+    if name.endswith(".parquet"):
+        return parquet.ParquetWriter(path, schema)
+    return _Text(path, name, schema)
 
 
 class _Text:
     """Text with a header line; commas, but tabs in .tsv."""
 
     def __init__(self, path: Path, name: str, schema: Any):
-        self._delimiter = "\t" if re.search(r"\.tsv(\.gz)?$", name) else ","
-        plain = open(path, "wb")  # noqa: SIM115 - closed by close()
-        self._files = [plain]
-        if name.endswith(".gz"):
-            self._files.insert(0, gzip.GzipFile("", "wb", 6, plain, mtime=0))  # type: ignore
-        self._put([pa.array([one], pa.string()) for one in schema.names])
-
-    def _put(self, columns: list[Any]) -> None:
-        self._files[0].write(join_rows(columns, self._delimiter, "\n"))
+        self._file = TextFile(path, name, "\t" if re.search(r"\.tsv(\.gz)?$", name) else ",")
+        self._file.write_names(schema.names)
+        self.close = self._file.close
 
     def write(self, rows: Any) -> None:
-        self._put([_text(column) for column in rows.columns])
-
-    def close(self) -> None:
-        for file in self._files:
-            with closing(file):
-                pass
+        self._file.write([_text(column) for column in rows.columns])
 
 
 def _text(column: Any) -> Any:

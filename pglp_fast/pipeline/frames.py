@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 
 from pglp_fast._util.packages import Later, need
-from pglp_fast.errors import InvalidParameter, InvalidTable
+from pglp_fast.errors import InvalidTable
 from pglp_fast.io.arrow import frame_batches
 from pglp_fast.io.batch import to_tracks
 from pglp_fast.io.columns import match
 from pglp_fast.io.parse import parse
-from pglp_fast.io.table_batches import Fixes
+from pglp_fast.io.table_batches import Fixes, refuse_text_options
 
 from .alone import Alone, book_all
 from .booking import Booking
@@ -46,11 +46,7 @@ def release_table(frame: Any, plan: Plan) -> Any:
     Unless the plan has a seed, each call draws with a fresh key, which nobody ever sees: releasing
     a table twice spends epsilon twice.
     """
-    for name in ("names", "delimiter"):
-        if getattr(plan, name) is not None:
-            raise InvalidParameter(
-                f"{name} is for text files, and this is a {type(frame).__name__}"
-            )
+    refuse_text_options(f"this is a {type(frame).__name__}", plan.names, plan.delimiter)
     pandas = hasattr(frame, "iloc")
     if pandas and not hasattr(frame, "columns"):
         raise InvalidTable(f"a table has columns, and this is a {type(frame).__name__}")

@@ -155,7 +155,7 @@ def _rows(frame: Any, prefix: str) -> tuple[Any, Shapes]:
             f"{', '.join(map(repr, table.column_names))}"
         )
     lat, lon = (_floats(table.column(name), name) for name in names)
-    return table.drop_columns(list(names)), points(lat, lon)
+    return table.drop_columns(list(names)), Shapes.points(lat, lon)
 
 
 def _floats(column: Any, name: str) -> NDArray[np.float64]:
@@ -163,8 +163,3 @@ def _floats(column: Any, name: str) -> NDArray[np.float64]:
         return np.asarray(column.cast(pa.float64()).to_numpy(), np.float64)
     except pa.ArrowException as error:
         raise InvalidTable(f"column {name!r} must be numbers: {error}") from None
-
-
-def points(lat: NDArray[np.float64], lon: NDArray[np.float64]) -> Shapes:
-    """A point for each row."""
-    return Shapes("Point", np.stack([lon, lat], axis=-1)[:, None])

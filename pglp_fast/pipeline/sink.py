@@ -1,6 +1,5 @@
 """Where released rows go: the columns that are kept, then the new ones."""
 
-import gzip
 import json
 import re
 from collections.abc import Iterator
@@ -15,12 +14,12 @@ from pglp_fast._util.packages import Later
 from pglp_fast._util.storage import SECRET, replacing
 from pglp_fast.errors import InvalidParameter
 from pglp_fast.io.columns import match, place_columns
+from pglp_fast.io.geo_write import Shapes
 
 from .plan import Plan
-from .points_out import are_points, geo_metadata, wkb_points
 from .released import EXPOSED, MALFORMED, STATUSES, STEP, SURROGATE, Added
-from .source import FileSource
-from .text_rows import join_rows
+from .source import FileSource, are_points
+from .text_rows import TextFile
 
 pa, pc, parquet = Later("pyarrow"), Later("pyarrow.compute"), Later("pyarrow.parquet")
 
@@ -119,6 +118,7 @@ class Layout:
         none = added.cells < 0
         distinct, which = np.unique(np.where(none, 0, added.cells), return_inverse=True)
         place = self.grid.latlon(distinct).T[:, which.reshape(-1)]
+        place[:, none] = np.nan
         new = [pa.array(axis, mask=none) for axis in place]
         new.append(pa.array(added.cells, mask=none))
         status = pa.array(added.status.astype(np.int8))
@@ -131,7 +131,7 @@ class Layout:
             new.append(pa.DictionaryArray.from_arrays(number, pa.array(self._policies)))
         if added.choice is not None and "epsilon" in self._chosen:
             new.append(pa.array(added.choice.epsilon, mask=none))
-        return [*new, wkb_points(place[0], place[1], none)] if self.points else new
+        return [*new, Shapes.points(*place).wkb()] if self.points else new
 
     def old(self, raw: Any, status: NDArray[np.uint8]) -> list[Any]:
         """The columns that stay. Of rows that cannot be read nothing does, unless everything
@@ -203,28 +203,16 @@ class TextSink:
                 f"{source.path} is a text file, and so is what is released: name it .csv, not "
                 f"{target.name}"
             )
-        self._delimiter, self._ending, self._layout = source.delimiter, source.ending, layout
-        self._plain = open(path, "wb")  # noqa: SIM115 - closed by close()
-        zipped = target.name.lower().endswith(".gz")
-        # no time of writing in it: the same bytes tomorrow
-        self._file: Any = (
-            gzip.GzipFile("", "wb", 6, self._plain, mtime=0) if zipped else self._plain
-        )
+        self._delimiter, self._layout = source.delimiter, layout
+        self._file = TextFile(path, target.name, source.delimiter, source.ending)
+        self.close = self._file.close
         if source.header:
-            names = [source.columns[k] for k in layout.kept] + layout.names
-            columns = [pa.array([name], pa.string()) for name in names]
-            self._file.write(join_rows(columns, self._delimiter, self._ending))
+            self._file.write_names([source.columns[k] for k in layout.kept] + layout.names)
 
     def write(self, rows: Any, added: Added) -> None:
         """Rows of a batch, with what was added."""
         old = [c.fill_null("") for c in self._layout.old(rows, added.status)]
-        tails = self._layout.tails(added, self._delimiter)
-        self._file.write(join_rows(old, self._delimiter, self._ending, tails))
-
-    def close(self) -> None:
-        if self._file is not self._plain:
-            self._file.close()
-        self._plain.close()
+        self._file.write(old, self._layout.tails(added, self._delimiter))
 
 
 class ParquetSink:
@@ -243,14 +231,12 @@ class ParquetSink:
         self._layout = layout
         self._schema = released_schema(source.schema, layout, facts)
         self._writer = parquet.ParquetWriter(path, self._schema)
+        self.close = self._writer.close
 
     def write(self, rows: Any, added: Added) -> None:
         """Rows of a batch, with what was added."""
         columns = [*self._layout.old(rows, added.status), *self._layout.added(added)]
         self._writer.write_table(pa.Table.from_arrays(columns, schema=self._schema))
-
-    def close(self) -> None:
-        self._writer.close()
 
 
 @contextmanager
@@ -274,6 +260,17 @@ def released_schema(schema: Any, layout: Layout, facts: dict[str, Any]) -> Any:
     noted = dict(schema.metadata or {}) if layout.all else {}
     metadata = {**noted, b"pglp_fast": json.dumps(facts).encode()}
     if layout.points:
-        metadata[b"geo"] = geo_metadata(noted.get(b"geo"), layout.names[-1])
+        metadata[b"geo"] = _geo_metadata(noted.get(b"geo"), layout.names[-1])
     kept = [schema.field(k) for k in layout.kept]
     return pa.schema(kept + layout.fields(), metadata=metadata)
+
+
+def _geo_metadata(noted: bytes | None, name: str) -> bytes:
+    """What GeoParquet says of the column of released points; ``noted``: of the others."""
+    try:
+        known = json.loads(noted or b"{}")
+        columns = dict(known.get("columns", {}))
+    except (ValueError, AttributeError, TypeError):
+        columns = {}
+    columns[name] = {"encoding": "WKB", "geometry_types": ["Point"]}
+    return json.dumps({"version": "1.0.0", "primary_column": name, "columns": columns}).encode()

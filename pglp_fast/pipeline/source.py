@@ -18,10 +18,10 @@ from pglp_fast.io import Malformed, Tracks
 from pglp_fast.io.batch import RawBatch, Reading
 from pglp_fast.io.geo import GEO_ENDS
 from pglp_fast.io.geolife import files_of, user_folders
+from pglp_fast.io.parse import is_text
 from pglp_fast.io.table_batches import open_batches
 
 from .plan import Plan
-from .points_out import are_points
 
 parquet = Later("pyarrow.parquet")
 _ROW_BYTES = 40  # of a row of text, about
@@ -127,6 +127,11 @@ class FileSource:
         if self.kind != "parquet":
             return self.size // _ROW_BYTES
         return int(parquet.read_metadata(self.path).num_rows)
+
+
+def are_points(schema: Any, at: dict[str, int]) -> bool:
+    """Whether a table's places are points of a geographic format, not text."""
+    return "geometry" in at and not is_text(schema.field(at["geometry"]).type)
 
 
 def parts_of(path: Path) -> list[Path]:

@@ -2,12 +2,38 @@
 
 Arrow's own writer quotes every text or none; a table that had no quotes shall get none."""
 
+import gzip
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from pglp_fast._util.packages import Later
 
 pa, pc = Later("pyarrow"), Later("pyarrow.compute")
+
+
+class TextFile:
+    """A text table that is written bit by bit; zipped if its name says so."""
+
+    def __init__(self, path: Path, name: str, delimiter: str, ending: str = "\n"):
+        self._delimiter, self._ending = delimiter, ending
+        self._plain = open(path, "wb")  # noqa: SIM115 - closed by close()
+        self._file: Any = self._plain
+        if name.lower().endswith(".gz"):
+            # no time of writing in it: the same bytes tomorrow
+            self._file = gzip.GzipFile("", "wb", 6, self._plain, mtime=0)
+
+    def write_names(self, names: Sequence[str]) -> None:
+        """The header line."""
+        self.write([pa.array([name], pa.string()) for name in names])
+
+    def write(self, columns: Sequence[Any], tails: Any = None) -> None:
+        """Rows, as ``join_rows`` takes them."""
+        self._file.write(join_rows(columns, self._delimiter, self._ending, tails))
+
+    def close(self) -> None:
+        self._file.close()
+        self._plain.close()
 
 
 def join_rows(columns: Sequence[Any], delimiter: str, ending: str, tails: Any = None) -> bytes:

@@ -186,9 +186,9 @@ def test_every_file_is_written_by_the_one_writer():
         if writes.search(text) and not through:
             found.add(path.relative_to(ROOT / "pglp_fast").as_posix())
     # compiled kernels are renamed into place by jit itself: kernels import nothing of _util; warmup
-    # writes to a temporary folder, sink to what files.py replaces, geo_write to what geo_files and
-    # convert do
-    known = {"_kernels/base/jit.py", "cli/warmup.py", "pipeline/sink.py", "io/geo_write.py"}
+    # writes to a temporary folder, text_rows and geo_write to what sink, convert and geo_files
+    # replace
+    known = {"_kernels/base/jit.py", "cli/warmup.py", "pipeline/text_rows.py", "io/geo_write.py"}
     assert found <= known
 
 
