@@ -1,30 +1,14 @@
 """Repair as the authors ran it: restaurant cells joined within 700 m, in areas of growing size."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 import pglp_fast as pf
-from pglp_fast._util.stats import mean_interval
 
-from .claims import LEVEL
 from .data import Town, load_town
-from .figures import Line, Panel, draw
-from .repair import (
-    CALIBRATIONS,
-    EPSILON,
-    STRATEGIES,
-    Errors,
-    Spell,
-    better,
-    error_after,
-    grows,
-    isolated_share,
-    measure_times,
-    slower,
-    takes_longer,
-)
+from .figures import Panel, draw, lines_of
+from .repair import CALIBRATIONS, EPSILON, STRATEGIES, Measures, isolated_share
 from .result import Result
-from .rows import Row, select
+from .rows import Names, Row
 from .setup import Setup
 
 TITLE = "Repair as the authors ran it: restaurants of an area, joined within 700 m"
@@ -38,9 +22,7 @@ def run(setup: Setup) -> Result:
     town = load_town(setup.folder, quick=setup.quick, seed=setup.seed)
     graph = restaurant_policy(town)
     sides = (5, 10) if setup.quick else SIDES
-    errors: Errors = {}
-    spells: list[Spell] = []
-    told = []
+    found, told = Measures(graph), []
     for side in sides:
         setup.say(f"areas: {side} x {side} cells")
         domains = draw_areas(town, side, setup)
@@ -48,28 +30,16 @@ def run(setup: Setup) -> Result:
             f"{np.mean([len(d) for d in domains]):.0f} cells ({isolated_share(graph, domains):.0%} "
             f"isolated) in {_km2(town, side):.3g} km^2"
         )
-        for (calibration, strategy), ms in measure_times(graph, domains).items():
-            spells.append(Spell(KIND, calibration, strategy, side, ms))
-        for calibration in CALIBRATIONS:
-            for strategy in STRATEGIES:
-                # the strategies share their noise: what is compared is paired
-                errors[KIND, calibration, strategy, side] = np.array(
-                    [
-                        error_after(
-                            graph, d, strategy, calibration, setup.seed_of("areas", side, i)
-                        )
-                        for i, d in enumerate(domains)
-                    ]
-                )
-    rows = [_row(town, c, s, side, "e_eu", v) for (_, c, s, side), v in errors.items()]
-    times = [_row(town, p.calibration, p.strategy, p.size, "milliseconds", p.ms) for p in spells]
-    claims = [better(errors, calibration) for calibration in CALIBRATIONS]
-    claims += [slower(spells, calibration) for calibration in CALIBRATIONS]
-    claims += [grows(errors, KIND, calibration) for calibration in CALIBRATIONS]
-    claims += [takes_longer(spells)]
-    figures = {"areas": lambda: _figure(rows, times)}
-    notes = [_note(setup, told)]
-    return Result("areas", TITLE, town.source, rows, claims, figures, notes, times, town.credit)
+        found.add(KIND, side, domains, setup, ("areas", side))
+
+    def series(_: str, calibration: str, strategy: str, side: int) -> tuple[Names, str, float]:
+        return (town.name, POLICY, strategy, calibration), "km2", _km2(town, side)
+
+    rows, times = found.rows(series)
+    notes, figures = [_note(setup, told)], {"areas": lambda: _figure(rows, times)}
+    return Result(
+        "areas", TITLE, town.source, rows, found.claims(), figures, notes, times, town.credit
+    )
 
 
 def restaurant_policy(town: Town) -> pf.PolicyGraph:
@@ -106,14 +76,6 @@ def _km2(town: Town, side: int) -> float:
     return round(side * side * dx * dy, 1)
 
 
-def _row(
-    town: Town, calibration: str, strategy: str, side: int, metric: str, values: NDArray[np.float64]
-) -> Row:
-    interval = mean_interval(values, LEVEL)
-    where = town.name, POLICY, strategy, calibration, metric, "km2", _km2(town, side)
-    return Row(*where, float(values.mean()), *interval, len(values))
-
-
 def _note(setup: Setup, told: list[str]) -> str:
     return (
         f"P-PIM, epsilon {EPSILON:g}. The policy joins cells with a restaurant within 700 m of "
@@ -128,10 +90,7 @@ def _figure(rows: list[Row], times: list[Row]) -> object:
     panels = []
     for source, what in ((rows, "E_eu (km)"), (times, "ms an area")):
         for calibration in CALIBRATIONS:
-            lines = [
-                Line(s, select(source, mechanism=s, setting=calibration), i)
-                for i, s in enumerate(STRATEGIES)
-            ]
+            lines = lines_of(source, "mechanism", STRATEGIES, setting=calibration)
             timed = source is times
             panels.append(Panel(calibration, lines, "area (km^2)", what, logx=True, logy=timed))
     return draw(panels, columns=4)

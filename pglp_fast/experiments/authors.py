@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pglp_fast as pf
-from pglp_fast._util.stats import mean_bands, mean_interval
 
-from .claims import LEVEL, Claim, judge, paired, unpaired
+from .claims import Claim, judge, paired, unpaired
 from .data import (
     STEPS,
     USERS,
@@ -21,13 +20,13 @@ from .data import (
     los_angeles,
     read_beijing,
 )
-from .figures import Line, Panel, draw
+from .figures import Panel, draw, lines_of
 from .result import Result
-from .rows import Row, select
+from .rows import Row, band_rows, mean_row
 from .setup import Setup
 from .single import EPSILONS
 from .trace_claims import slopes
-from .trace_series import SIDES, Floats
+from .trace_series import SIDES, Floats, distances, put_means, repeated
 
 TITLE = "Traces as the authors ran them: raw fixes, a known start, no repair"
 NONE, REPAIRED = "none", "min-area"
@@ -142,18 +141,10 @@ def _release(
             mechanism={"P-PIM": "ppim", "P-LM": "plm"}[mechanism],
             rng=setup.seed_of("authors", raw.name, policy, mechanism, repair, epsilon),
         )  # fmt: skip
-    users, steps = raw.truth.shape
-    error, isolated, hits, n = np.full((users, steps), np.nan), 0.0, 0, 0
-    lengths = steps - np.argmax(raw.truth[:, ::-1] >= 0, axis=1)
-    for length in np.unique(lengths):
-        some = np.flatnonzero(lengths == length)
-        truth = np.repeat(raw.truth[some, :length], setup.repetitions, axis=0)
-        numbers = (some[:, None] * setup.repetitions + np.arange(setup.repetitions)).ravel()
-        found = releaser.run(truth, priors="move", users=numbers)
+    error, isolated, hits, n = np.full(raw.truth.shape, np.nan), 0.0, 0, 0
+    for some, truth, found in repeated(releaser, raw.truth, setup.repetitions, priors="move"):
         there = truth >= 0
-        far = np.full(truth.shape, np.nan)
-        far[there] = grid.distance(truth[there], found.released[there])
-        error[some, :length] = far.reshape(len(some), setup.repetitions, length).mean(axis=1)
+        put_means(error, some, truth, distances(grid, truth, found.released))
         isolated += float((found.isolated[there] / np.maximum(found.domain_size[there], 1)).sum())
         hits, n = hits + int((found.released == truth)[there].sum()), n + int(there.sum())
     return Errors(raw.name, policy, mechanism, repair, epsilon, error, isolated / n, hits / n)
@@ -162,16 +153,8 @@ def _release(
 def _rows(s: Errors) -> list[Row]:
     """By timestamp at epsilon 1; the mean over timestamps by epsilon."""
     series = s.data, s.policy, s.mechanism, s.repair
-    low, high = mean_interval(s.by_user, LEVEL)
-    mean = float(s.by_user.mean())
-    rows = [Row(*series, "mean_e_eu", "epsilon", s.epsilon, mean, low, high, len(s.by_user))]
-    if s.epsilon == 1:
-        bands = zip(*mean_bands(s.error, LEVEL), strict=True)
-        rows += [
-            Row(*series, "e_eu", "timestamp", t + 1, float(m), float(a), float(b), int(n))
-            for t, (m, a, b, n) in enumerate(bands) if n
-        ]  # fmt: skip
-    return rows
+    rows = [mean_row(s.by_user, series, "mean_e_eu", "epsilon", s.epsilon)]
+    return rows + (band_rows(s.error, series, "e_eu") if s.epsilon == 1 else [])
 
 
 def _pick(
@@ -270,22 +253,16 @@ def _table(series: list[Errors]) -> str:
 def _by_time(rows: list[Row], data: str) -> object:
     panels = []
     for policy in SIDES:
-        lines = [
-            Line(name, select(rows, data=data, policy=policy, mechanism=name, setting=NONE,
-                              metric="e_eu"), i)
-            for i, name in enumerate(("P-LM", "P-PIM"))
-        ]  # fmt: skip
+        shown = {"data": data, "policy": policy, "setting": NONE, "metric": "e_eu"}
+        lines = lines_of(rows, "mechanism", ("P-LM", "P-PIM"), **shown)
         title = f"{data}, {policy}"
         panels.append(Panel(title, lines, "timestamp", "E_eu (km)", markers=False))
     return draw(panels, same_y=True)
 
 
 def _by_epsilon(rows: list[Row], data: str) -> object:
-    lines = [
-        Line(policy, select(rows, data=data, policy=policy, mechanism="P-PIM", setting=NONE,
-                            metric="mean_e_eu"), i)
-        for i, policy in enumerate(SIDES)
-    ]  # fmt: skip
+    shown = {"data": data, "mechanism": "P-PIM", "setting": NONE, "metric": "mean_e_eu"}
+    lines = lines_of(rows, "policy", SIDES, **shown)
     return draw([Panel(f"{data}, P-PIM", lines, "epsilon", "mean E_eu (km)")], columns=1)
 
 
@@ -293,11 +270,8 @@ def _by_data(rows: list[Row], names: list[str]) -> object:
     panels = []
     for repair in (NONE, REPAIRED):
         for data in names:
-            lines = [
-                Line(policy, select(rows, data=data, policy=policy, mechanism="P-PIM",
-                                    setting=repair, metric="e_eu"), i)
-                for i, policy in enumerate(SIDES)
-            ]  # fmt: skip
+            shown = {"data": data, "mechanism": "P-PIM", "setting": repair, "metric": "e_eu"}
+            lines = lines_of(rows, "policy", SIDES, **shown)
             title = f"{data}, {_SAID[repair]}"
             panels.append(Panel(title, lines, "timestamp", "E_eu (km)", markers=False))
     return draw(panels, columns=2)

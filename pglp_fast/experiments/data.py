@@ -97,11 +97,6 @@ class Town:
     credit: str = ""
     users: NDArray[np.int64] | None = None
 
-    @property
-    def people(self) -> NDArray[np.int32]:
-        """The true cells: one for each visit to a restaurant."""
-        return np.repeat(np.arange(self.grid.size, dtype=np.int32), self.visits)
-
 
 def load_town(folder: Path | None, *, quick: bool = False, seed: int = 0) -> Town:
     """Tokyo, a table of the user's own, or the made-up city."""
@@ -247,29 +242,27 @@ def _beijing(folder: Path, seed: int) -> Movement:
     traces = fixes.clean(grid, max_speed_kmh=200).resample(
         grid, "1min", max_gap="10min", carry="10min"
     )
-    rng = np.random.default_rng(seed)
     pieces = traces.cut(STEPS, observed=1.0)
     users = np.unique(pieces.user.codes)
-    test = np.sort(rng.choice(users, min(USERS, len(users)), replace=False))
-    rows = np.array([rng.choice(np.flatnonzero(pieces.user.codes == user)) for user in test])
-    apart = ~np.isin(traces.user.codes, test)
+    truth, others, everyone = draw_tested(grid, traces, pieces, min(USERS, len(users)), seed)
     source = (
         f"Geolife in Beijing ({path.name}): {grid.rows} x {grid.cols} cells of 0.34 km, a step is "
         f"a minute (the last fix of it, carried on for at most 10 minutes), {len(fixes):,} fixes "
-        f"of {len(np.unique(fixes.user.codes))} users; tested are {len(test)} users drawn at "
+        f"of {len(np.unique(fixes.user.codes))} users; tested are {len(truth)} users drawn at "
         f"random of the {len(users)} who have {STEPS} steps in a row, with one such piece each"
     )
-    everyone = list(traces)
-    others = [trace for trace, kept in zip(everyone, apart, strict=True) if kept]
-    return Movement(
-        "Geolife",
-        source,
-        grid,
-        pieces[rows].to_array(),
-        knowledge_of(grid, others),
-        knowledge_of(grid, everyone),
-        _TRACE_CREDIT,
-    )
+    return Movement("Geolife", source, grid, truth, others, everyone, _TRACE_CREDIT)
+
+
+def draw_tested(
+    grid: pf.Grid, traces: readers.Traces, pieces: readers.Traces, n: int, seed: int
+) -> tuple[NDArray[np.int32], Knowledge, Knowledge]:
+    """(a piece of each of n users at random, what is learned from the others, and from all)."""
+    rng = np.random.default_rng(seed)
+    test = np.sort(rng.choice(np.unique(pieces.user.codes), n, replace=False))
+    rows = np.array([rng.choice(np.flatnonzero(pieces.user.codes == user)) for user in test])
+    others = knowledge_of(grid, list(traces[~np.isin(traces.user.codes, test)]))
+    return pieces[rows].to_array(), others, knowledge_of(grid, list(traces))
 
 
 def los_angeles(folder: Path) -> Movement:

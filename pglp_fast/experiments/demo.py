@@ -11,13 +11,7 @@ from pglp_fast import plot
 from pglp_fast._util.storage import replacing
 from pglp_fast.space.synthetic import City, synthetic_city
 
-EPSILONS = (0.3, 0.5, 1.0, 2.0)
-
-
-def policies(city: City) -> dict[str, pf.PolicyGraph]:
-    """The paper's policies on a city."""
-    named = {f"G_k{k * k}": pf.blocks(city.grid, k) for k in (3, 4, 5)}
-    return {**named, "G_poi": pf.categories(city.grid, city.categories, 6)}
+from .single import EPSILONS, paper_policies
 
 
 def run_demo(
@@ -46,7 +40,7 @@ def run_demo(
     )
     errors: dict[tuple[str, str], list[float]] = {}
     started, released = time.perf_counter(), 0
-    for name, graph in policies(city).items():
+    for name, graph in paper_policies(city.grid, city.categories).items():
         cells = in_category if name == "G_poi" else true
         # a linear program for each shape: those of blocks are few, those of categories many
         solved = () if name == "G_poi" else (pf.Optimal,)

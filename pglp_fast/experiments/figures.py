@@ -3,7 +3,7 @@
 Drawn without a screen, and the same every time.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,7 @@ import numpy as np
 from pglp_fast._util.storage import replacing
 from pglp_fast.plot import COLOURS, MARKERS, pyplot
 
-from .rows import Row
+from .rows import Row, select
 
 _STYLES = ("-", "--", ":", "-.")
 
@@ -43,6 +43,16 @@ class Panel:
     logx: bool = False
     logy: bool = False
     markers: bool = True
+
+
+def lines_of(
+    rows: Iterable[Row], field: str, values: Iterable[str], *, use: str = "mean", **wanted: str
+) -> list[Line]:
+    """A line for each value of a field, of the rows that are as wanted."""
+    return [
+        Line(value, select(rows, **{field: value}, **wanted), i, use)
+        for i, value in enumerate(values)
+    ]
 
 
 def draw(

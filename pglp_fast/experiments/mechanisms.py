@@ -5,11 +5,11 @@ from pglp_fast.errors import PGLPError
 
 from .claims import Claim, exact, judge
 from .data import load_town
-from .figures import Line, Panel, draw
+from .figures import Panel, draw, lines_of
 from .result import Result
 from .rows import Row, select
 from .setup import Setup
-from .single import EPSILONS, MECHANISMS, POLICIES, measure, paper_policies, what_is_measured
+from .single import EPSILONS, MECHANISMS, POLICIES, measure_all, what_is_measured
 
 TITLE = "Mechanisms: P-LM against P-PIM, and others, on single releases"
 
@@ -17,11 +17,7 @@ TITLE = "Mechanisms: P-LM against P-PIM, and others, on single releases"
 def run(setup: Setup) -> Result:
     """Errors of every mechanism under every policy at every epsilon."""
     town = load_town(setup.folder, quick=setup.quick, seed=setup.seed)
-    rows: list[Row] = []
-    for policy, graph in paper_policies(town).items():
-        for mechanism in MECHANISMS:
-            setup.say(f"mechanisms: {policy}, {mechanism}")
-            rows += measure(town, policy, graph, mechanism, setup)
+    rows = measure_all("mechanisms", town, MECHANISMS, setup)
     notes = [what_is_measured(town), _table(rows)]
     figures = {"mechanisms": lambda: _figure(rows), "paper": lambda: _paper(rows)}
     return Result(
@@ -86,10 +82,7 @@ def _paper(rows: list[Row]) -> object:
     """The paper's figure: P-LM and P-PIM alone."""
     panels = []
     for policy in POLICIES:
-        lines = [
-            Line(name, select(rows, policy=policy, mechanism=name, metric="e_eu"), i)
-            for i, name in enumerate(("P-LM", "P-PIM"))
-        ]
+        lines = lines_of(rows, "mechanism", ("P-LM", "P-PIM"), policy=policy, metric="e_eu")
         panels.append(Panel(policy, lines, "epsilon", "E_eu (km)"))
     return draw(panels, columns=4)
 
@@ -101,10 +94,6 @@ def _figure(rows: list[Row]) -> object:
         ("adversary", "adversary's error (km)", "exact"),
     ):
         for policy in POLICIES:
-            series = {
-                name: select(rows, policy=policy, mechanism=name, metric=metric)
-                for name in MECHANISMS
-            }
-            lines = [Line(name, some, i, use) for i, (name, some) in enumerate(series.items())]
+            lines = lines_of(rows, "mechanism", MECHANISMS, use=use, policy=policy, metric=metric)
             panels.append(Panel(policy, lines, "epsilon", label, logx=True))
     return draw(panels, columns=4, same_y=True)

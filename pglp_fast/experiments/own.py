@@ -7,7 +7,7 @@ import numpy as np
 import pglp_fast as pf
 from pglp_fast import io as readers
 
-from .data import STEPS, USERS, Movement, Town, knowledge_of
+from .data import STEPS, USERS, Movement, Town, draw_tested
 
 
 def own_town(path: Path) -> Town:
@@ -46,7 +46,7 @@ def box_of(fixes: readers.Tracks, cell_km: float) -> pf.Grid:
 def own_movement(path: Path, seed: int) -> Movement:
     """Traces of a table at steps of 5 minutes, as long as two persons at least have them."""
     fixes = readers.read_table(path, on_error="skip")
-    grid, rng = box_of(fixes, 0.34), np.random.default_rng(seed)
+    grid = box_of(fixes, 0.34)
     traces = fixes.clean(grid).resample(grid, "5min", max_gap="1h", carry="1h")
     for steps in (STEPS, 50, 20, 10):
         pieces = traces.cut(steps, observed=1.0)
@@ -58,15 +58,10 @@ def own_movement(path: Path, seed: int) -> Movement:
             f"{path.name} has no three persons with 10 steps of 5 minutes in a row, which traces "
             "need: give a table with more of them"
         )
-    test = np.sort(rng.choice(users, min(USERS, len(users) // 2), replace=False))
-    rows = np.array([rng.choice(np.flatnonzero(pieces.user.codes == user)) for user in test])
-    everyone = list(traces)
-    apart = ~np.isin(traces.user.codes, test)
-    others = [trace for trace, kept in zip(everyone, apart, strict=True) if kept]
+    found = draw_tested(grid, traces, pieces, min(USERS, len(users) // 2), seed)
     source = (
         f"{path.name}: {grid.rows} x {grid.cols} cells of 0.34 km, steps of 5 minutes, "
-        f"{len(fixes):,} fixes; tested are {len(test)} of {len(users)} users with {steps} steps in "
-        "a row"
+        f"{len(fixes):,} fixes; tested are {len(found[0])} of {len(users)} users with {steps} "
+        "steps in a row"
     )
-    known = knowledge_of(grid, others), knowledge_of(grid, everyone)
-    return Movement(path.name, source, grid, pieces[rows].to_array(), *known)
+    return Movement(path.name, source, grid, *found)

@@ -3,7 +3,7 @@ policies."""
 
 from .claims import Claim, exact, judge
 from .data import Town, load_town
-from .figures import Line, Panel, draw
+from .figures import Panel, draw, lines_of
 from .result import Result
 from .rows import Row, select
 from .setup import Setup
@@ -12,8 +12,7 @@ from .single import (
     METRICS,
     POLICIES,
     USERS,
-    measure,
-    paper_policies,
+    measure_all,
     what_is_measured,
 )
 
@@ -29,15 +28,7 @@ _MECHANISMS = ("P-PIM", "P-LM")
 def run(setup: Setup) -> Result:
     """Three errors of each policy at every epsilon."""
     town = load_town(setup.folder, quick=setup.quick, seed=setup.seed)
-    rows: list[Row] = []
-    for policy, graph in paper_policies(town).items():
-        for mechanism in _MECHANISMS:
-            setup.say(f"policies: {policy}, {mechanism}")
-            rows += [
-                row
-                for row in measure(town, policy, graph, mechanism, setup)
-                if row.metric in METRICS
-            ]
+    rows = _measured(town, setup)
     claims = [
         lowest(rows, "e_eu", "G_k9"),
         zero(rows, "e_r", "G_k25"),
@@ -48,7 +39,7 @@ def run(setup: Setup) -> Result:
     figures = {"policies": lambda: _figure(visits)}
     notes = [what_is_measured(town)]
     if town.users is not None:
-        others = _of_users(town, setup)
+        others = _measured(town, setup, USERS)
         claims += [
             lowest(others, "e_eu", "G_k9", USERS),
             zero(others, "e_r", "G_k25", USERS),
@@ -77,15 +68,10 @@ def _points(rows: list[Row], metric: str, policy: str) -> dict[tuple[str, float]
     return {(row.mechanism, row.x): row for row in select(rows, metric=metric, policy=policy)}
 
 
-def _of_users(town: Town, setup: Setup) -> list[Row]:
-    """The same with users wherever they are for true locations."""
-    rows: list[Row] = []
-    for policy, graph in paper_policies(town).items():
-        for mechanism in _MECHANISMS:
-            setup.say(f"policies: {policy}, {mechanism}, {USERS}")
-            found = measure(town, policy, graph, mechanism, setup, USERS)
-            rows += [row for row in found if row.metric in METRICS]
-    return rows
+def _measured(town: Town, setup: Setup, who: str = "") -> list[Row]:
+    """The three errors of visitors, or of users wherever they are."""
+    found = measure_all("policies", town, _MECHANISMS, setup, who)
+    return [row for row in found if row.metric in METRICS]
 
 
 def lowest(rows: list[Row], metric: str, policy: str, who: str = "") -> Claim:
@@ -149,9 +135,6 @@ def _figure(rows: list[Row]) -> object:
     panels = []
     for mechanism in _MECHANISMS:
         for metric in METRICS:
-            lines = [
-                Line(p, select(rows, policy=p, metric=metric, mechanism=mechanism), i)
-                for i, p in enumerate(POLICIES)
-            ]
+            lines = lines_of(rows, "policy", POLICIES, metric=metric, mechanism=mechanism)
             panels.append(Panel(f"{mechanism}", lines, "epsilon", LABELS[metric], logx=True))
     return draw(panels, columns=3)

@@ -2,20 +2,21 @@
 nearest-node baseline."""
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 import pglp_fast as pf
-from pglp_fast._util.stats import mean_interval
 
-from .claims import LEVEL, Claim, Difference, judge, paired, unpaired
+from .claims import Claim, Difference, judge, paired, unpaired
 from .data import Town, load_town
-from .figures import Line, Panel, draw
+from .figures import Panel, draw, lines_of
 from .result import Result
-from .rows import Row, select
+from .rows import Names, Row, mean_row
 from .setup import Setup
 
 TITLE = "Repair: Algorithm 4 against the nearest-node baseline"
@@ -46,37 +47,65 @@ def run(setup: Setup) -> Result:
     town = load_town(setup.folder, quick=setup.quick, seed=setup.seed)
     graph = pf.blocks(town.grid, 3)
     sizes = (5, 10, 20) if setup.quick else (10, 20, 40, 80, 160, 320)
-    errors: Errors = {}
-    spells: list[Spell] = []
+    found = Measures(graph)
     shares: list[tuple[str, int, float]] = []
     for kind in KINDS:
         for size in sizes:
             setup.say(f"repair: {KINDS[kind]}, {size} locations")
             domains = draw_domains(town, kind, size, setup)
             shares.append((kind, size, isolated_share(graph, domains)))
-            for (calibration, strategy), ms in measure_times(graph, domains).items():
-                spells.append(Spell(kind, calibration, strategy, size, ms))
-            for calibration in CALIBRATIONS:
-                for strategy in STRATEGIES:
-                    key = (kind, calibration, strategy, size)
-                    # the strategies share their noise: what is compared is paired
-                    seeds = (setup.seed_of("repair", kind, size, i) for i in range(len(domains)))
-                    found = [
-                        error_after(graph, d, strategy, calibration, s)
-                        for d, s in zip(domains, seeds, strict=True)
-                    ]
-                    errors[key] = np.array(found)
-    rows = [_row(town, *key, "e_eu", values) for key, values in errors.items()]
-    times = [
-        _row(town, s.kind, s.calibration, s.strategy, s.size, "milliseconds", s.ms) for s in spells
-    ]
-    claims = [better(errors, calibration) for calibration in CALIBRATIONS]
-    claims += [slower(spells, calibration) for calibration in CALIBRATIONS]
-    claims += [grows(errors, kind, calibration) for kind in KINDS for calibration in CALIBRATIONS]
-    claims += [takes_longer(spells)]
-    notes = [_note(setup, shares)]
-    figures = {"repair": lambda: _figure(rows, times)}
-    return Result("repair", TITLE, town.source, rows, claims, figures, notes, times, town.credit)
+            found.add(kind, size, domains, setup, ("repair", kind, size))
+
+    def series(kind: str, calibration: str, strategy: str, size: int) -> tuple[Names, str, float]:
+        return (town.name, POLICY, strategy, f"{kind}, {calibration}"), "domain size", size
+
+    rows, times = found.rows(series)
+    notes, figures = [_note(setup, shares)], {"repair": lambda: _figure(rows, times)}
+    return Result(
+        "repair", TITLE, town.source, rows, found.claims(), figures, notes, times, town.credit
+    )
+
+
+class Measures:
+    """Errors and running times of all strategies under both calibrations, by kind and size of
+    domains."""
+
+    def __init__(self, graph: pf.PolicyGraph):
+        self._graph = graph
+        self.errors: Errors = {}
+        self.spells: list[Spell] = []
+
+    def add(
+        self, kind: str, size: int, domains: list[pf.Domain], setup: Setup, series: tuple[Any, ...]
+    ) -> None:
+        """Measure on some domains; ``series`` keys the noise."""
+        for (calibration, strategy), ms in measure_times(self._graph, domains).items():
+            self.spells.append(Spell(kind, calibration, strategy, size, ms))
+            # the strategies share their noise: what is compared is paired
+            each = [
+                error_after(self._graph, d, strategy, calibration, setup.seed_of(*series, i))
+                for i, d in enumerate(domains)
+            ]
+            self.errors[kind, calibration, strategy, size] = np.array(each)
+
+    def rows(self, series: Callable[..., tuple[Names, str, float]]) -> tuple[list[Row], list[Row]]:
+        """(errors, running times); ``series`` says the names, what runs along and where this is, of
+        a kind, calibration, strategy and size."""
+
+        def of(metric: str, found: Errors) -> list[Row]:
+            said = ((values, *series(*key)) for key, values in found.items())
+            return [mean_row(values, names, metric, along, x) for values, names, along, x in said]
+
+        times = {(s.kind, s.calibration, s.strategy, s.size): s.ms for s in self.spells}
+        return of("e_eu", self.errors), of("milliseconds", times)
+
+    def claims(self) -> list[Claim]:
+        """What the paper says of them."""
+        kinds = dict.fromkeys(key[0] for key in self.errors)
+        out = [better(self.errors, calibration) for calibration in CALIBRATIONS]
+        out += [slower(self.spells, calibration) for calibration in CALIBRATIONS]
+        out += [grows(self.errors, k, calibration) for k in kinds for calibration in CALIBRATIONS]
+        return [*out, takes_longer(self.spells)]
 
 
 def draw_domains(town: Town, kind: str, size: int, setup: Setup) -> list[pf.Domain]:
@@ -143,30 +172,6 @@ def measure_times(
     finally:
         pf.set_num_threads(threads)
     return {key: np.array(spells[1:]) for key, spells in taken.items()}
-
-
-def _row(
-    town: Town,
-    kind: str,
-    calibration: str,
-    strategy: str,
-    size: int,
-    metric: str,
-    values: NDArray[np.float64],
-) -> Row:
-    setting = f"{kind}, {calibration}"
-    return Row(
-        town.name,
-        POLICY,
-        strategy,
-        setting,
-        metric,
-        "domain size",
-        size,
-        float(values.mean()),
-        *mean_interval(values, LEVEL),
-        len(values),
-    )
 
 
 def _sizes(errors: Errors) -> list[int]:
@@ -317,11 +322,8 @@ def _figure(rows: list[Row], times: list[Row]) -> object:
             (times, "component"),
         ):
             timed = source is times
-            lines = [
-                Line(s, select(source, mechanism=s, setting=f"{kind}, {calibration}"), i)
-                for i, s in enumerate(STRATEGIES)
-            ]
             title = f"{kind}, {calibration}"
+            lines = lines_of(source, "mechanism", STRATEGIES, setting=title)
             panels.append(
                 Panel(
                     title,

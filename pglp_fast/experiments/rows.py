@@ -6,7 +6,13 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from pglp_fast._util.stats import mean_bands, mean_interval
 from pglp_fast._util.storage import replacing
+
+from .claims import LEVEL
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,7 @@ class Row:
     exact: float | None = None
 
 
+Names = tuple[str, str, str, str]  # data, policy, mechanism, setting
 COLUMNS = tuple(f.name for f in fields(Row))
 
 
@@ -45,6 +52,23 @@ def select(rows: Iterable[Row], **wanted: Any) -> list[Row]:
     """Rows whose fields are as wanted."""
     return [
         row for row in rows if all(getattr(row, name) == value for name, value in wanted.items())
+    ]
+
+
+def mean_row(values: NDArray[np.float64], series: Names, metric: str, along: str, x: float) -> Row:
+    """The mean of values with its interval, as a point of a series."""
+    return Row(
+        *series, metric, along, x, float(values.mean()), *mean_interval(values, LEVEL), len(values)
+    )
+
+
+def band_rows(values: NDArray[np.float64], series: Names, metric: str) -> list[Row]:
+    """Means over users (rows, NaN where there is none) at each timestamp, with their bands."""
+    bands = zip(*mean_bands(values, LEVEL), strict=True)
+    return [
+        Row(*series, metric, "timestamp", t, float(mean), float(low), float(high), int(n))
+        for t, (mean, low, high, n) in enumerate(bands, 1)
+        if n
     ]
 
 

@@ -1,9 +1,11 @@
 """Single releases under the paper's policies: what the experiments on mechanisms and on policies
 share."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 import pglp_fast as pf
 from pglp_fast.mechanisms.registry import find
@@ -17,7 +19,6 @@ EPSILONS = (0.3, 0.5, 1.0, 2.0)
 METRICS = ("e_eu", "e_r", "e_poi")
 POLICIES = ("G_k9", "G_k16", "G_k25", "G_poi")
 
-Prior = np.ndarray[tuple[int], np.dtype[np.float64]]
 # label: (name in the registry, whether its answers are remapped)
 MECHANISMS = {
     find(name).label + " remapped" * remapped: (name, remapped)
@@ -29,7 +30,11 @@ MECHANISMS = {
 
 
 def make_mechanism(
-    mechanism: str, graph: pf.PolicyGraph, epsilon: float, domain: pf.Domain, prior: Prior
+    mechanism: str,
+    graph: pf.PolicyGraph,
+    epsilon: float,
+    domain: pf.Domain,
+    prior: NDArray[np.float64],
 ) -> pf.Mechanism:
     name, remapped = MECHANISMS[mechanism]
     kind = find(name)
@@ -38,13 +43,25 @@ def make_mechanism(
     return pf.Remapped(m, prior=prior) if remapped else m
 
 
-def paper_policies(town: Town) -> dict[str, pf.PolicyGraph]:
-    """G_k9, G_k16, G_k25 and G_poi: restaurants of the same 6 x 6 block."""
-    graphs = {f"G_k{k * k}": pf.blocks(town.grid, k) for k in (3, 4, 5)}
-    return {**graphs, "G_poi": pf.categories(town.grid, town.restaurants, 6)}
+def paper_policies(grid: pf.Grid, labels: NDArray[np.int32]) -> dict[str, pf.PolicyGraph]:
+    """G_k9, G_k16, G_k25 and G_poi: cells of one label in the same 6 x 6 block."""
+    graphs = {f"G_k{k * k}": pf.blocks(grid, k) for k in (3, 4, 5)}
+    return {**graphs, "G_poi": pf.categories(grid, labels, 6)}
 
 
 USERS = "users anywhere"
+
+
+def measure_all(
+    name: str, town: Town, mechanisms: Iterable[str], setup: Setup, who: str = ""
+) -> list[Row]:
+    """Every mechanism under every policy, for the experiment of this name."""
+    rows: list[Row] = []
+    for policy, graph in paper_policies(town.grid, town.restaurants).items():
+        for mechanism in mechanisms:
+            setup.say(f"{name}: {policy}, {mechanism}{f', {who}' if who else ''}")
+            rows += measure(town, policy, graph, mechanism, setup, who)
+    return rows
 
 
 def measure(

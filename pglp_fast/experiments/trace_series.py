@@ -1,5 +1,6 @@
 """Traces of a data set released many times, and what became of them step by step."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,34 +83,22 @@ def release(movement: Movement, setting: str, policy: str, mechanism: str, setup
         rng=setup.seed_of("traces", movement.name, setting, policy, mechanism),
         **(_TO_THE_LETTER if letter else OPTIONS[mechanism]),
     )
-    users, steps = movement.truth.shape
     kinds = ("error", "domain", "isolated", "surrogate") if letter else tuple(METRICS)
-    out = {kind: np.full((users, steps), np.nan) for kind in kinds}
-    # traces that end earlier apart: beyond its end a belief would spread over the whole map, at
-    # great cost and to no use
-    lengths = steps - np.argmax(movement.truth[:, ::-1] >= 0, axis=1)
-    for length in np.unique(lengths):
-        some = np.flatnonzero(lengths == length)
-        truth = np.repeat(movement.truth[some, :length], setup.repetitions, axis=0)
-        numbers = (some[:, None] * setup.repetitions + np.arange(setup.repetitions)).ravel()
-        run = releaser.run(
-            truth, priors="point" if letter else known.prior, users=numbers, evidence=not letter
-        )
+    out = {kind: np.full(movement.truth.shape, np.nan) for kind in kinds}
+    how = {"priors": "point" if letter else known.prior, "evidence": not letter}
+    for some, truth, run in repeated(releaser, movement.truth, setup.repetitions, **how):
         found = {
-            "error": _distance(movement, truth, run.released),
+            "error": distances(movement.grid, truth, run.released),
             "domain": run.domain_size,
             "surrogate": run.surrogate,
         }
         found["isolated"] = run.isolated / np.maximum(run.domain_size, 1)
         if not letter:
             guesses = pf.attack(run)
-            found["adversary"] = _distance(movement, truth, guesses.bayes)
-            found["online"] = _distance(movement, truth, guesses.online_bayes)
+            found["adversary"] = distances(movement.grid, truth, guesses.bayes)
+            found["online"] = distances(movement.grid, truth, guesses.online_bayes)
         for kind, values in found.items():
-            seen = np.where(truth >= 0, values, np.nan)
-            out[kind][some, :length] = seen.reshape(len(some), setup.repetitions, length).mean(
-                axis=1
-            )
+            put_means(out[kind], some, truth, values)
     return Series(
         movement.name,
         policy,
@@ -124,8 +113,32 @@ def release(movement: Movement, setting: str, policy: str, mechanism: str, setup
     )
 
 
-def _distance(movement: Movement, truth: NDArray[np.int32], cells: NDArray[np.int32]) -> Floats:
+def repeated(
+    releaser: pf.TraceReleaser, truth: NDArray[np.int32], repetitions: int, **how: Any
+) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int32], Any]]:
+    """(some users, their traces so many times each, what became of these).
+
+    Traces that end earlier apart: beyond its end a belief would spread over the whole map, at great
+    cost and to no use."""
+    lengths = truth.shape[1] - np.argmax(truth[:, ::-1] >= 0, axis=1)
+    for length in np.unique(lengths):
+        some = np.flatnonzero(lengths == length)
+        numbers = (some[:, None] * repetitions + np.arange(repetitions)).ravel()
+        each = np.repeat(truth[some, :length], repetitions, axis=0)
+        yield some, each, releaser.run(each, users=numbers, **how)
+
+
+def put_means(
+    out: Floats, some: NDArray[np.int64], truth: NDArray[np.int32], values: NDArray[Any]
+) -> None:
+    """Means over the repetitions of some users, where there is something."""
+    seen, length = np.where(truth >= 0, values, np.nan), truth.shape[1]
+    out[some, :length] = seen.reshape(len(some), -1, length).mean(axis=1)
+
+
+def distances(grid: Any, truth: NDArray[np.int32], cells: NDArray[np.int32]) -> Floats:
+    """From the true cells, in km; NaN where there is none."""
     out = np.full(truth.shape, np.nan)
     there = truth >= 0
-    out[there] = movement.grid.distance(truth[there], cells[there])
+    out[there] = grid.distance(truth[there], cells[there])
     return out

@@ -1,15 +1,17 @@
 """Traces released step by step against an adversary who knows how people move: by mechanism, by
 policy, on two data sets."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from pglp_fast._util.stats import mean_bands, signed_mean_interval
+from pglp_fast._util.stats import signed_mean_interval
 
 from .claims import LEVEL
 from .data import load_movements
-from .figures import Line, Panel, draw
+from .figures import Line, Panel, draw, lines_of
 from .result import Result
-from .rows import Row, select
+from .rows import Row, band_rows
 from .setup import Setup
 from .trace_claims import checkins_lower, grows, ppim_better, smaller_domain, smallest_best
 from .trace_series import (
@@ -69,29 +71,9 @@ def run(setup: Setup) -> Result:
 
 
 def _rows(s: Series) -> list[Row]:
-    rows = []
-    for kind, metric in METRICS.items():
-        values = getattr(s, kind)
-        if values is None:
-            continue
-        for t, (mean, low, high, n) in enumerate(zip(*mean_bands(values, LEVEL), strict=True)):
-            if n:
-                rows.append(
-                    Row(
-                        s.data,
-                        s.policy,
-                        s.mechanism,
-                        s.setting,
-                        metric,
-                        "timestamp",
-                        t + 1,
-                        float(mean),
-                        float(low),
-                        float(high),
-                        int(n),
-                    )
-                )
-    return rows
+    given = ((getattr(s, kind), metric) for kind, metric in METRICS.items())
+    series = s.data, s.policy, s.mechanism, s.setting
+    return [row for v, metric in given if v is not None for row in band_rows(v, series, metric)]
 
 
 def _note(setup: Setup, series: list[Series]) -> str:
@@ -139,13 +121,8 @@ _LABELS = {
 }
 
 
-def _panel(title: str, rows: list[Row], metric: str, lines: dict[str, dict[str, str]]) -> Panel:
-    """``lines``: by label, which rows."""
-    drawn = [
-        Line(label, select(rows, metric=metric, **wanted), i)
-        for i, (label, wanted) in enumerate(lines.items())
-    ]
-    return Panel(title, drawn, "timestamp", _LABELS[metric], markers=False)
+def _panel(title: str, lines: list[Line], metric: str) -> Panel:
+    return Panel(title, lines, "timestamp", _LABELS[metric], markers=False)
 
 
 def _by_mechanism(rows: list[Row], data: str) -> object:
@@ -153,11 +130,9 @@ def _by_mechanism(rows: list[Row], data: str) -> object:
     for metric in ("e_eu", "adversary"):
         for policy in SIDES:
             names = OPTIONS if policy == "G_k9" else ("P-LM", "P-PIM")
-            lines = {
-                name: dict(data=data, setting=OTHERS, policy=policy, mechanism=name)
-                for name in names
-            }
-            panels.append(_panel(f"{data}, {policy}", rows, metric, lines))
+            shown = {"data": data, "setting": OTHERS, "policy": policy, "metric": metric}
+            lines = lines_of(rows, "mechanism", names, **shown)
+            panels.append(_panel(f"{data}, {policy}", lines, metric))
     return draw(panels, same_y=True)
 
 
@@ -167,21 +142,17 @@ def _by_policy(rows: list[Row], names: list[str]) -> object:
     shown += [(name, setting) for name in names[1:] for setting in (EVERYONE, OTHERS)]
     for metric in ("e_eu", "adversary"):
         for data, setting in shown:
-            lines = {
-                policy: dict(data=data, setting=setting, policy=policy, mechanism="P-PIM")
-                for policy in SIDES
-            }
-            panels.append(_panel(f"{data}, {setting}", rows, metric, lines))
+            wanted = {"data": data, "setting": setting, "mechanism": "P-PIM", "metric": metric}
+            lines = lines_of(rows, "policy", SIDES, **wanted)
+            panels.append(_panel(f"{data}, {setting}", lines, metric))
     return draw(panels, columns=len(shown))
 
 
 def _letter(rows: list[Row], data: str) -> object:
-    settings = {"component calibration": OTHERS, LETTER: LETTER}
-    lines = {
-        label: dict(data=data, setting=s, policy="G_k9", mechanism="P-PIM")
-        for label, s in settings.items()
-    }
-    return draw(
-        [_panel(f"{data}, G_k9, P-PIM", rows, metric, lines) for metric in ("e_eu", "domain_size")],
-        columns=2,
-    )
+    panels = []
+    for metric in ("e_eu", "domain_size"):
+        wanted = {"data": data, "policy": "G_k9", "mechanism": "P-PIM", "metric": metric}
+        lines = lines_of(rows, "setting", (OTHERS, LETTER), **wanted)
+        lines[0] = replace(lines[0], label="component calibration")
+        panels.append(_panel(f"{data}, G_k9, P-PIM", lines, metric))
+    return draw(panels, columns=2)

@@ -253,7 +253,6 @@ def test_tokyo_from_a_file(tmp_path):
     assert np.flatnonzero(town.restaurants == 0).tolist() == [cell]
     assert town.visits.sum() == town.visits[cell] == 5
     assert town.everywhere.sum() == 21  # a place without a category number is still visited
-    assert town.people.tolist() == [cell] * 5
     assert "1 of 5 places" in town.source
 
 
