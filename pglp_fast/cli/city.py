@@ -111,19 +111,14 @@ def _add_release(parser: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     import json
 
-    import pglp_fast as pf
     from pglp_fast._util.storage import replacing
+    from pglp_fast.pipeline.paths import refuse_full_folder
 
     from . import terminal
     from .city_run import CityRun
 
     out = Path(options.output)
-    if out.exists() and not out.is_dir():
-        raise pf.InvalidParameter(f"{out} is a file: name a folder")
-    if not out.parent.is_dir():
-        raise pf.InvalidParameter(f"{out.parent} is not a folder: make it first")
-    if out.is_dir() and any(out.iterdir()) and not options.force:
-        raise pf.InvalidParameter(f"{out} is there and is not empty: --force overwrites it")
+    refuse_full_folder(out, options.force, "name a folder", "overwrites it")
     out.mkdir(exist_ok=True)
     terminal.warn_of_compiling("run.run_users")
     run = CityRun(options, out)

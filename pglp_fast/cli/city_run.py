@@ -25,7 +25,7 @@ from pglp_fast.pipeline.steps import step_numbers
 
 from . import maps
 from .read_back import evenly
-from .simulate import save_model
+from .simulate_run import save_model
 
 parquet = Later("pyarrow.parquet")
 _SHOWN = 12  # persons in the report

@@ -95,6 +95,17 @@ def refuse_overwriting(out: Path, force: bool) -> None:
         raise InvalidParameter(f"{out} is there: force=True overwrites it")
 
 
+def refuse_full_folder(out: Path, force: bool, how: str, forced: str) -> None:
+    """A folder may be filled: it is not there or is empty, unless forced. ``how``, ``forced``: what
+    to do about a file in its place, and what --force does."""
+    if out.exists() and not out.is_dir():
+        raise InvalidParameter(f"{out} is a file: {how}")
+    if not out.parent.is_dir():
+        raise InvalidParameter(f"{out.parent} is not a folder: make it first")
+    if out.is_dir() and any(out.iterdir()) and not force:
+        raise InvalidParameter(f"{out} is there and is not empty: --force {forced}")
+
+
 @contextmanager
 def atomic(out: Path, force: bool) -> Iterator[Path]:
     """A path beside ``out`` to write to; it takes its place when all went well, else it is

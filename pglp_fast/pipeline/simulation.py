@@ -44,42 +44,59 @@ class Simulation:
     def blocks(self) -> Iterator[dict[str, Any]]:
         """Columns of the rows of some persons at a time, by person and time."""
         some = max(1, min(1 << 12, _BLOCK_ROWS // self.steps))
-        when = self.start_ms + np.arange(self.steps) * self.step_ms
+        start, step = np.datetime64(self.start_ms, "ms"), np.timedelta64(self.step_ms, "ms")
         for number, first in enumerate(range(0, self.users, some)):
             n = min(some, self.users - first)
-            start = np.datetime64(self.start_ms, "ms")
-            step = np.timedelta64(self.step_ms, "ms")
             cells = self.city.days(
                 n, self.steps, step=step, start=start, seed=self.seed, first=first
-            ).reshape(-1)
+            )
             rng = np.random.default_rng([self.seed, 12, number])
             keep = rng.random(cells.size) >= self.missing
-            user = np.repeat(np.arange(first, first + n), self.steps)[keep]
-            time = np.tile(when, n)[keep]
-            yield columns_of(self.city, user, self.users, time, cells[keep], rng)
+            yield self._columns(first, cells, keep, rng.random((int(keep.sum()), 2)))
+
+    def walks(self) -> Iterator[dict[str, Any]]:
+        """The same of people who walk about at random, all at once."""
+        rng = np.random.default_rng([self.seed, 1])
+        cells = _walk(self.city, self.users, self.steps, rng)
+        keep = rng.random(cells.size) >= self.missing
+        yield self._columns(0, cells, keep, rng.random((cells.size, 2))[keep])
+
+    def _columns(
+        self,
+        first: int,
+        cells: NDArray[np.int32],
+        keep: NDArray[np.bool_],
+        within: NDArray[np.float64],
+    ) -> dict[str, Any]:
+        """A table of people at cells (persons, steps): named by their numbers from ``first`` on,
+        anywhere in the cell, with its use."""
+        n, kept, width = len(cells), cells.reshape(-1)[keep], len(str(self.users - 1))
+        names = np.array([f"u{k:0{width}d}" for k in range(first, first + n)])
+        when = self.start_ms + np.arange(self.steps) * self.step_ms
+        place = degrees(self.city.grid, kept, (within - 0.5) * 0.999)
+        return {
+            "user": np.repeat(names, self.steps)[keep],
+            "time": np.tile(when, n)[keep].astype("datetime64[ms]"),
+            "lat": place[:, 0],
+            "lon": place[:, 1],
+            "place": np.array([*CATEGORIES, ""])[self.city.categories[kept]],
+        }
 
 
-def columns_of(
-    city: City,
-    user: NDArray[np.int64],
-    users: int,
-    ms: NDArray[np.int64],
-    cells: NDArray[np.int32],
-    rng: np.random.Generator,
-) -> dict[str, Any]:
-    """A table of people at cells: named by their numbers, anywhere in the cell, with its use."""
-    shift = (rng.random((len(cells), 2)) - 0.5) * 0.999
-    place = degrees(city.grid, cells, shift)
-    first, width = int(user[0]) if len(user) else 0, len(str(users - 1))
-    last = int(user[-1]) if len(user) else -1
-    names = np.array([f"u{k:0{width}d}" for k in range(first, last + 1)])
-    return {
-        "user": names[user - first],
-        "time": ms.astype("datetime64[ms]"),
-        "lat": place[:, 0],
-        "lon": place[:, 1],
-        "place": np.array([*CATEGORIES, ""])[city.categories[cells]],
-    }
+def _walk(city: City, users: int, steps: int, rng: np.random.Generator) -> NDArray[np.int32]:
+    """(users, steps) cells: Metropolis' walk over the eight around, which visits cells as often
+    as the density says."""
+    grid, density = city.grid, city.density
+    out = np.empty((users, steps), np.int32)
+    cell = rng.choice(grid.size, users, p=density)
+    for t in range(steps):
+        out[:, t] = cell
+        row, col = (at + rng.integers(-1, 2, users) for at in np.divmod(cell, grid.cols))
+        on = (row >= 0) & (row < grid.rows) & (col >= 0) & (col < grid.cols)
+        there = np.where(on, row * grid.cols + col, cell)
+        go = on & (rng.random(users) * density[cell] < density[there])
+        cell = np.where(go, there, cell)
+    return out
 
 
 def degrees(grid: Grid, cells: NDArray[Any], shift: NDArray[np.float64]) -> NDArray[np.float64]:
