@@ -4,6 +4,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
+import pglp_fast as pf
 from pglp_fast.mechanisms.registry import MECHANISMS
 
 from .options import (
@@ -74,7 +75,6 @@ def _run(options: argparse.Namespace) -> None:
     import os
     from dataclasses import asdict
 
-    import pglp_fast as pf
     from pglp_fast.pipeline import paths
     from pglp_fast.pipeline.plan_policies import spelt_policy
 
@@ -87,13 +87,7 @@ def _run(options: argparse.Namespace) -> None:
             raise pf.InvalidParameter(f"{out}: name the picture .png, .svg or .pdf")
         paths.refuse_existing(out, options.force)
     tracks = pf.read_table(options.table, **plans.reading(options))
-    grid = maps.given_grid(options)
-    if grid is None:
-        if options.cell_km is None:
-            raise pf.InvalidParameter(
-                "which map? Give --cell-km, the side of a cell, e.g. --cell-km 0.34"
-            )
-        grid = maps.grid_of(maps.bounds_of(iter([tracks]), options.table), options.cell_km)
+    grid = maps.table_grid(options, lambda: [tracks])
     policies = {name: spelt_policy(name, grid, options.labels) for name in options.policies}
     advice = pf.advise(
         tracks,
@@ -111,7 +105,6 @@ def _run(options: argparse.Namespace) -> None:
 
 def _draw(advice: Any, out: Path, force: bool) -> None:
     """Privacy against utility, a curve for each policy and mechanism."""
-    import pglp_fast as pf
     from pglp_fast.pipeline import paths
 
     epsilons, errors, adversary = advice.curves()

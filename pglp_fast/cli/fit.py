@@ -218,10 +218,9 @@ def _check(options: argparse.Namespace) -> tuple[str | None, str | None]:
     """Refuse options that do not go together; returns the window of times."""
     from pglp_fast._util.times import DAY_MS
 
-    if options.cell_km is None:
-        raise pf.InvalidParameter(
-            "which map? Give --cell-km, the side of a cell, e.g. --cell-km 0.34"
-        )
+    from .maps import need_cell
+
+    need_cell(options)
     if options.periods > 1 and DAY_MS % options.step:
         raise pf.InvalidParameter(
             f"--periods needs a --step that divides the day: {options.step / 1000:g} s does not"
@@ -261,10 +260,7 @@ def _run(options: argparse.Namespace) -> None:
     tracks = _chosen(options, tracks)
     remembered = fingerprint.Fingerprint()
     remembered.add(tracks)
-    if options.bounds is None:
-        options.bounds = maps.bounds_of([tracks], options.table)
-        maps.tell_bounds(options.bounds)
-    grid = maps.grid_of(options.bounds, options.cell_km)
+    grid = maps.table_grid(options, lambda: [tracks], tell=True)
     cleaned = tracks.clean(grid, window=window, max_speed_kmh=options.max_speed)
     traces, model, seen = _fit(options, cleaned, grid)
     moves = sum(len(chain.data) for chain in model.chains)

@@ -2,7 +2,7 @@
 
 import argparse
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -74,6 +74,29 @@ def given_grid(options: argparse.Namespace) -> pf.Grid | None:
         if options.bounds is None or options.cell_km is None
         else grid_of(options.bounds, options.cell_km)
     )
+
+
+def need_cell(options: argparse.Namespace) -> tuple[float, float]:
+    """The side of a cell."""
+    if options.cell_km is None:
+        model = ", or --mobility MODEL" if hasattr(options, "mobility") else ""
+        raise pf.InvalidParameter(
+            f"which map? Give --cell-km, the side of a cell, e.g. --cell-km 0.34{model}"
+        )
+    side: tuple[float, float] = options.cell_km
+    return side
+
+
+def table_grid(
+    options: argparse.Namespace, read: Callable[[], Iterable[pf.Tracks]], *, tell: bool = False
+) -> pf.Grid:
+    """The grid over --bounds, or else over the box of a table, and ``tell`` of that."""
+    side = need_cell(options)
+    if options.bounds is None:
+        options.bounds = bounds_of(read(), options.table)
+        if tell:
+            tell_bounds(options.bounds)
+    return grid_of(options.bounds, side)
 
 
 def need_grid(options: argparse.Namespace) -> pf.Grid:

@@ -213,12 +213,7 @@ def _map(options: argparse.Namespace, plot: Any, zooms: bool) -> tuple[Any, dict
     if grid is None and options.mobility:
         grid = maps.need_grid(options)
     if grid is None:
-        if options.cell_km is None:
-            raise pf.InvalidParameter(
-                "which map? Give --cell-km, the side of a cell, e.g. --cell-km 0.34, or --mobility "
-                "MODEL"
-            )
-        grid = maps.grid_of(maps.bounds_of(batches(), options.table), options.cell_km)
+        grid = maps.table_grid(options, batches)
     counts = np.zeros(grid.size)
     rows = 0
     for tracks in batches():

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 import pglp_fast as pf
 from pglp_fast.io.columns import match
-from pglp_fast.io.table_batches import open_batches
+from pglp_fast.io.table_batches import TableBatches, open_batches
 from pglp_fast.pipeline.steps import lay_out
 from pglp_fast.pipeline.table_facts import check_facts, released_facts
 
@@ -52,24 +52,28 @@ def check_options(table: str, plan: pf.Plan) -> bool:
     return True
 
 
-def _columns(options: argparse.Namespace, columns: dict[str, Any]) -> tuple[list[str], str]:
-    """(names of the table's columns, its kind); an error if one that is needed is not there."""
-    how = {name: getattr(options, name) for name in ("names", "delimiter")}
-    with open_batches(options.table, columns=columns, **how) as table:
-        return table.columns, table.kind
+def _released(options: argparse.Namespace) -> dict[str, Any]:
+    """The columns of the roles, with released places."""
+    places = {role: f"{options.prefix}{role}" for role in ("lat", "lon")}
+    return {**(options.columns or {}), **places}
+
+
+def _open(options: argparse.Namespace, columns: dict[str, Any]) -> TableBatches:
+    """The table; an error if a column that is needed is not there."""
+    return open_batches(
+        options.table, columns=columns, names=options.names, delimiter=options.delimiter
+    )
 
 
 def has_columns(options: argparse.Namespace, wanted: list[str]) -> bool:
     """Whether the table has all these columns."""
-    how = {name: getattr(options, name) for name in ("names", "delimiter")}
     try:
-        with open_batches(options.table, columns=options.columns or {}, **how) as table:
-            return set(wanted) <= set(table.columns)
+        table = _open(options, options.columns or {})
     except pf.InvalidTable:  # a released table may have no other places
         places = dict(zip(("lat", "lon"), wanted, strict=True))
-        columns = {**(options.columns or {}), **places}
-        with open_batches(options.table, columns=columns, **how) as table:
-            return set(wanted) <= set(table.columns)
+        table = _open(options, {**(options.columns or {}), **places})
+    with table:
+        return set(wanted) <= set(table.columns)
 
 
 def _read(
@@ -107,11 +111,11 @@ def _read(
 
 def read_rows(options: argparse.Namespace, grid: pf.Grid) -> Rows:
     """The rows of a released table that were released."""
-    said = options.columns or {}
-    place = {role: f"{options.prefix}{role}" for role in ("lat", "lon")}
-    names, kind = _columns(options, {**said, **place})
+    said, released = options.columns or {}, _released(options)
+    with _open(options, released) as table:
+        names, kind = table.columns, table.kind
     cell_column = f"{options.prefix}cell" if f"{options.prefix}cell" in names else None
-    number, user, ms, cell, labels = _read(options, grid, {**said, **place}, cell_column)
+    number, user, ms, cell, labels = _read(options, grid, released, cell_column)
     at = np.flatnonzero(cell >= 0)
     if not at.size:
         raise pf.InvalidTable(f"{options.table} has no released row on this map")
@@ -140,12 +144,9 @@ def _chosen(
     wanted = {name: column for name, column in wanted.items() if column in names}
     if not wanted:
         return {}
-    place = {role: f"{options.prefix}{role}" for role in ("lat", "lon")}
-    how = {name: getattr(options, name) for name in ("names", "delimiter")}
-    columns = {**(options.columns or {}), **place}
     parts: dict[str, list[Any]] = {name: [] for name in wanted}
     lines: list[NDArray[np.int64]] = []
-    with open_batches(options.table, columns=columns, **how) as table:
+    with _open(options, _released(options)) as table:
         for raw in table:
             rows = np.arange(raw.first, raw.first + len(raw.rows))
             lines.append(rows if raw.numbers is None else raw.numbers)
@@ -192,8 +193,8 @@ def read_traces(options: argparse.Namespace, plan: pf.Plan) -> Traces:
 
 def _need_traces(options: argparse.Namespace) -> None:
     """An error unless the table was released with --mobility."""
-    place = {role: f"{options.prefix}{role}" for role in ("lat", "lon")}
-    names, _ = _columns(options, {**(options.columns or {}), **place})
+    with _open(options, _released(options)) as table:
+        names = table.columns
     if f"{options.prefix}exposed" in names:
         return
     how = (

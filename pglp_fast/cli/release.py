@@ -205,8 +205,9 @@ def _run(options: argparse.Namespace) -> None:
     from pglp_fast.pipeline.job import work_of
     from pglp_fast.pipeline.paths import refuse_inputs, refuse_pipes, target_of
 
+    from . import maps
     from .outcome import tell
-    from .plans import plan_of
+    from .plans import plan_of, reading
     from .terminal import note, warn_of_compiling
 
     options.table = options.table or options.table_option
@@ -224,7 +225,14 @@ def _run(options: argparse.Namespace) -> None:
     beside = [Path(f"{out}{end}") for end in ("", ".json", ".work")]
     refuse_inputs(beside, [options.config, options.mobility, options.ledger])
     warn_of_compiling("run.run_users" if options.mobility else "tables.release_table")
-    plan = plan_of(options, None if options.mobility else _grid(options))
+    grid = None
+    if not options.mobility:
+        grid = maps.table_grid(
+            options,
+            lambda: pf.iter_table(options.table, on_error="skip", **reading(options)),
+            tell=True,
+        )
+    plan = plan_of(options, grid)
     try:
         outcome = pf.release_files(
             options.table,
@@ -245,22 +253,3 @@ def _run(options: argparse.Namespace) -> None:
             )
         raise
     tell(options, plan, outcome)
-
-
-def _grid(options: argparse.Namespace) -> Any:
-    """The map of rows that are released one by one."""
-    import pglp_fast as pf
-
-    from . import maps
-    from .plans import reading
-
-    if options.cell_km is None:
-        raise pf.InvalidParameter(
-            "which map? Give --cell-km, the side of a cell, e.g. --cell-km 0.34, or --mobility "
-            "MODEL"
-        )
-    if options.bounds is None:
-        batches = pf.iter_table(options.table, on_error="skip", **reading(options))
-        options.bounds = maps.bounds_of(batches, options.table)
-        maps.tell_bounds(options.bounds)
-    return maps.grid_of(options.bounds, options.cell_km)
