@@ -1,7 +1,9 @@
 """The maps, policies, domains and helpers that several test files share."""
 
+import io
 import math
 import os
+import stat
 from fractions import Fraction
 from pathlib import Path
 
@@ -16,6 +18,7 @@ import pglp_fast as pf
 from pglp_fast._kernels.attack import records as attack_records
 from pglp_fast._kernels.base import chacha
 from pglp_fast._kernels.exposure import domain_view
+from pglp_fast._kernels.geometry import hull
 from pglp_fast._kernels.noise import alias as alias_rows, cones
 from pglp_fast._kernels.noise.noise_polygon import HULL
 from pglp_fast._kernels.trace import records as trace_records, table_cache as trace_tables
@@ -307,7 +310,7 @@ def weights_of(graph):
     return dict(zip(edges, (Fraction(a, b) for a, b in graph.edge_weights().tolist())))
 
 
-def pairs(graph):
+def edge_set(graph):
     return {tuple(e) for e in graph.edges().tolist()}
 
 
@@ -537,3 +540,40 @@ def rounding_of(mechanism, shape):
     sites = mechanism.locations.lattice[mechanism.groups.of_shape(shape)]
     noise = noise_over(mechanism.polygon(shape), sites, isinstance(mechanism.locations, pf.Grid))
     return rounding_bound(noise, mechanism.epsilon, mechanism.locations.stretch)
+
+
+# -- files
+
+
+def mode(path):
+    """Who may read and write a file."""
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def put(name, at, value):
+    """A change of one entry of a saved array."""
+
+    def change(arrays, facts):
+        arrays[name][at] = value
+
+    return change
+
+
+def npy(array):
+    """The bytes that ``np.save`` writes, of objects too."""
+    buffer = io.BytesIO()
+    np.save(buffer, array, allow_pickle=True)
+    return buffer.getvalue()
+
+
+# -- hulls
+
+
+def vertices(polygon):
+    assert polygon.dtype == np.int64
+    return [tuple(v) for v in polygon.tolist()]
+
+
+def random_hull(rng):
+    points = rng.integers(-12, 13, (int(rng.integers(1, 8)), 2)).astype(np.int64)
+    return hull.chain(np.concatenate([points, -points]))

@@ -27,6 +27,21 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "fixed"))
 HERE = Path(__file__).parent
 
 
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """A test in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def restore_threads():
+    import pglp_fast as pf
+
+    before = pf.get_num_threads()
+    yield
+    pf.set_num_threads(before)
+
+
 def runs_only(config, *folders):
     """Whether nothing but tests in these folders was asked for."""
     paths = [Path(config.invocation_params.dir, a.split("::")[0]).resolve() for a in config.args]

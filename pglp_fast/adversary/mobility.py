@@ -19,9 +19,9 @@ from pglp_fast._util.times import day_period
 from pglp_fast.errors import InvalidParameter, InvalidState, InvalidTransition
 from pglp_fast.space.grid import Grid
 from pglp_fast.space.locations import Locations, require_locations
+from pglp_fast.space.map_files import map_digest, place, told_place
 
 from .fitting import fit_chains
-from .map_facts import map_digest, place, told_place
 from .private_counts import Private
 from .sparse_forward import finite, forward_sparse, make_scratch
 from .stationary import stationary_distribution

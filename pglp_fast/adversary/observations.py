@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from pglp_fast._kernels.attack import records
 from pglp_fast._util import validate as check
+from pglp_fast._util.arrays import for_kernels
 from pglp_fast._util.threads import run_ranges
 from pglp_fast.errors import InvalidEvidence
 from pglp_fast.space.grid import Grid
@@ -25,17 +26,12 @@ _FLAWS = (
 )
 
 
-def _own(array: NDArray[Any], kind: type[np.generic]) -> NDArray[Any]:
-    """Contiguous, of the dtype that kernels take, and writable: compiled once."""
-    return np.require(array, kind, ["C", "W"])
-
-
 def _whole(values: Any, name: str) -> NDArray[np.int64]:
     """A 1-d array of integers."""
     array = check.integers(values, name, InvalidEvidence)
     if array.ndim != 1:
         raise InvalidEvidence(f"{name} must be a 1-d array, got shape {array.shape}")
-    return _own(array, np.int64)
+    return for_kernels(array, np.int64)
 
 
 def moves_of(model: MobilityModel, *, transposed: bool = False) -> records.Moves:
@@ -44,7 +40,11 @@ def moves_of(model: MobilityModel, *, transposed: bool = False) -> records.Moves
     if transposed:
         chains = [model.matrix(period).T.tocsr() for period in range(model.periods)]
     indptr, indices, data = stack(chains)
-    indptr, indices, data = _own(indptr, np.int64), _own(indices, np.int32), _own(data, np.float64)
+    indptr, indices, data = (
+        for_kernels(indptr, np.int64),
+        for_kernels(indices, np.int32),
+        for_kernels(data, np.float64),
+    )
     logs = np.empty_like(data)
     run_ranges(lambda start, stop: np.log(data[start:stop], out=logs[start:stop]), len(data))
     return records.Moves(indptr, indices, data, logs)
@@ -73,8 +73,11 @@ def observations_of(evidence: Evidence) -> records.Observations:
     model, priors = evidence.model, evidence.priors
     cycle, first = _whole(evidence.cycle, "cycle"), _whole(evidence.first, "first")
     steps, released = _whole(evidence.steps, "steps"), _whole(evidence.released, "released")
-    start, cells = _whole(evidence.start, "start"), _own(_whole(evidence.cells, "cells"), np.int32)
-    logs, n = _own(evidence.logs, np.float64), len(released)
+    start, cells = (
+        _whole(evidence.start, "start"),
+        for_kernels(_whole(evidence.cells, "cells"), np.int32),
+    )
+    logs, n = for_kernels(evidence.logs, np.float64), len(released)
     if not cycle.size or cycle.min() < 0 or cycle.max() >= model.periods:
         raise InvalidEvidence(f"cycle must be numbers in 0..{model.periods - 1}, at least one")
     _check_starts(first, "first", n, "the number of rows, which start at each person's first")
@@ -98,7 +101,11 @@ def observations_of(evidence: Evidence) -> records.Observations:
             f"priors.of must be {len(first) - 1} row numbers in 0..{len(rows.start) - 2}, one for "
             "each user"
         )
-    prior = _own(rows.start, np.int64), _own(rows.cells, np.int32), _own(rows.values, np.float64)
+    prior = (
+        for_kernels(rows.start, np.int64),
+        for_kernels(rows.cells, np.int32),
+        for_kernels(rows.values, np.float64),
+    )
     return records.Observations(cycle, first, steps, start, cells, logs, of, *prior)
 
 

@@ -56,7 +56,7 @@ def clean(
     report = report.then(name, before - left)
 
     if grid is not None:
-        keep &= _inside(grid, tracks.lat, tracks.lon)
+        keep &= located(grid, tracks.lat, tracks.lon) >= 0
         left, before = int(keep.sum()), left
         report = report.then("points outside the map", before - left)
     if duplicates != "all":
@@ -96,10 +96,6 @@ def _shown(moment: np.datetime64 | None) -> str:
         return ""
     day = moment.astype("datetime64[D]")
     return str(day if day == moment else moment.astype("datetime64[s]"))
-
-
-def _inside(grid: Grid, lat: NDArray[np.float64], lon: NDArray[np.float64]) -> NDArray[np.bool_]:
-    return located(grid, lat, lon) >= 0
 
 
 def located(grid: Grid, lat: NDArray[np.float64], lon: NDArray[np.float64]) -> check.Cells:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from pglp_fast._util import validate as check
-from pglp_fast._util.arrays import starts_of
+from pglp_fast._util.arrays import ranges_of, starts_of
 from pglp_fast._util.times import day_period, duration, shown
 from pglp_fast.errors import InvalidTable, TooLarge
 from pglp_fast.space.locations import Locations
@@ -111,13 +111,11 @@ class Traces:
         self, begin: NDArray[np.int64], lengths: NDArray[np.int64], of: NDArray[np.int64]
     ) -> "Traces":
         """Rows cut out of these: ``lengths`` steps from ``begin`` on, out of row ``of``."""
-        starts = starts_of(lengths)
-        at = np.repeat(begin - starts[:-1], lengths) + np.arange(starts[-1])
         moved = (begin - self.starts[of]) * self.step
         return replace(
             self,
-            cells=self.cells[at],
-            starts=starts,
+            cells=self.cells[ranges_of(begin, lengths)],
+            starts=starts_of(lengths),
             user=self.user[of],
             start=self.start[of] + moved,
         )

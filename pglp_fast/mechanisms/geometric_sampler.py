@@ -89,32 +89,38 @@ class GeometricSampler:
 
     def release(self, requests: Requests, out: check.Cells) -> None:
         """Release the cells whose shape has no table."""
-        m = self.mechanism
-        if m.tabled.all():
+        if self.mechanism.tabled.all():
             return
         with self._lock:
             geometry = self.geometry
+        run_ranges(
+            lambda start, stop: self._draw(requests, start, stop, geometry, out),
+            requests.cells.size,
+        )
 
-        def part(start: int, stop: int) -> None:
-            kernels.release_geometric(
-                requests, start, stop, m.groups.arrays, m.tables.arrays, geometry, out
-            )
-
-        run_ranges(part, requests.cells.size)
+    def _draw(
+        self,
+        requests: Requests,
+        start: int,
+        stop: int,
+        geometry: kernels.Geometry,
+        out: check.Cells,
+    ) -> None:
+        groups, tables = self.mechanism.groups.arrays, self.mechanism.tables.arrays
+        kernels.release_geometric(requests, start, stop, groups, tables, geometry, out)
 
 
 class MapSampler(GeometricSampler):
-    """The same with outputs="map": noise of the component, snapped to the whole map."""
+    """The same with outputs="map": noise of the component, snapped to the whole map, unless that
+    has a table."""
 
-    def release(self, requests: Requests, out: check.Cells) -> None:
-        """Release all cells, unless the map has a table."""
-        m = self.mechanism
-        if m.tabled.all():
-            return
-        with self._lock:
-            geometry = self.geometry
-
-        def part(start: int, stop: int) -> None:
-            kernels.release_onto_map(requests, start, stop, m.noise_groups.arrays, geometry, out)
-
-        run_ranges(part, requests.cells.size)
+    def _draw(
+        self,
+        requests: Requests,
+        start: int,
+        stop: int,
+        geometry: kernels.Geometry,
+        out: check.Cells,
+    ) -> None:
+        groups = self.mechanism.noise_groups.arrays
+        kernels.release_onto_map(requests, start, stop, groups, geometry, out)

@@ -16,7 +16,7 @@ from pglp_fast._kernels.geometry import hull as kernels
 from pglp_fast._kernels.geometry.hull import MAX_SPAN
 from pglp_fast._kernels.geometry.polygons import Polygons
 from pglp_fast._util import validate as check
-from pglp_fast._util.arrays import starts_of
+from pglp_fast._util.arrays import ranges_of, starts_of
 from pglp_fast.errors import InvalidPolicy
 
 if TYPE_CHECKING:
@@ -75,14 +75,14 @@ def read_weights(values: ArrayLike, count: int) -> tuple[Ints, Ints]:
         numbers = [
             Fraction(a, b) if b > 0 else _bad(k, f"{a}/{b}") for k, (a, b) in enumerate(whole)
         ]
-        numbers = [_fraction(value, k) for k, value in enumerate(numbers)]
+        numbers = [read_fraction(value, k) for k, value in enumerate(numbers)]
     elif array.shape == (count,):
         known: dict[Any, Fraction] = {}  # as a rule few weights differ
         numbers = []
         for k, value in enumerate(array.tolist()):
             key = (type(value), value) if isinstance(value, int | float) else None
             if key is None or key not in known:
-                known[key] = _fraction(value, k)
+                known[key] = read_fraction(value, k)
             numbers.append(known[key])
     else:
         raise InvalidPolicy(
@@ -103,7 +103,7 @@ def _bad(k: int, value: Any) -> Fraction:
     )
 
 
-def _fraction(value: Any, k: int) -> Fraction:
+def read_fraction(value: Any, k: int = 0) -> Fraction:
     """A weight as a small rational, or an error that says which one it is."""
     kinds = int | float | Fraction | np.integer | np.floating
     if isinstance(value, bool | np.bool_) or not isinstance(value, kinds):
@@ -115,11 +115,6 @@ def _fraction(value: Any, k: int) -> Fraction:
     if not 0 < near.numerator <= LARGEST or abs(near - exact) > _SAME * exact:
         return _bad(k, check.brief(value))
     return near
-
-
-def read_fraction(value: Any) -> Fraction:
-    """A weight by itself, checked."""
-    return _fraction(value, 0)
 
 
 def entries_of(indptr: Ints, indices: NDArray[np.int32]) -> Ints:
@@ -199,8 +194,7 @@ def scaled_differences(graph: "PolicyGraph", members: NDArray[np.int32]) -> Ints
 def _entries(graph: "PolicyGraph", members: NDArray[np.int32]) -> tuple[Ints, Ints]:
     """Entries of the CSR that are edges i < j from these members, and their rows."""
     starts, counts = graph.extra_indptr[members], np.diff(graph.extra_indptr)[members]
-    ends = starts_of(counts)
-    entries = np.repeat(starts - ends[:-1], counts) + np.arange(ends[-1])
+    entries = ranges_of(starts, counts)
     row = np.repeat(members.astype(np.int64), counts)
     up = graph.extra_indices[entries] > row
     return entries[up], row[up]

@@ -1,5 +1,6 @@
 """Maps as arrays and plain facts, to be kept in a file and read back to the last bit."""
 
+import hashlib
 from typing import Any
 
 import numpy as np
@@ -21,12 +22,11 @@ def pack_map(locations: Locations) -> Kept:
 
     if isinstance(locations, Grid):
         return {}, {"grid": locations.to_dict()}
-    p = locations.projection
-    place = None if p is None else [p.lat0, p.lon0, p.mid_lat]
+    offset, projection = place(locations)
     facts = {
         "resolution_km": locations.scale[0],
-        "offset_km": list(locations.offset_km),
-        "projection": place,
+        "offset_km": offset,
+        "projection": projection,
     }
     return {"lattice": locations.lattice}, {"points": facts}
 
@@ -52,10 +52,31 @@ def _points(lattice: NDArray[Any], facts: dict[str, Any]) -> Locations:
         raise ValueError("the lattice must be pairs of 32-bit integers")
     if lattice.size and (lattice.min() < 0 or lattice.max() > MAX_SPAN):
         raise ValueError(f"lattice sites must be in 0..{MAX_SPAN}")
-    place = facts["projection"]
+    projection = facts["projection"]
     return Points.of_lattice(
         lattice,
         check.length_km(facts["resolution_km"], "resolution_km"),
         check.pair(facts["offset_km"], "offset_km"),
-        None if place is None else Equirectangular(*place),
+        None if projection is None else Equirectangular(*projection),
     )
+
+
+def map_digest(locations: Locations) -> str:
+    """Tells the shapes of maps apart."""
+    digest = hashlib.sha256(repr(locations.scale).encode())
+    digest.update(np.ascontiguousarray(locations.lattice).tobytes())
+    return digest.hexdigest()
+
+
+def place(locations: Locations) -> list[Any]:
+    """Where a map lies, for JSON: the digest of its shape does not tell."""
+    p = locations.projection
+    return [[*locations.offset_km], None if p is None else [p.lat0, p.lon0, p.mid_lat]]
+
+
+def told_place(facts: dict[str, Any]) -> Any:
+    """The place that a file tells; None where it tells none (Points, before there was "place")."""
+    grid = facts.get("grid")
+    if "place" in facts or not isinstance(grid, dict):
+        return facts.get("place")
+    return [[0.0, 0.0], grid.get("projection")]

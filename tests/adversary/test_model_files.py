@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import pglp_fast as pf
+from cases import npy, put
 from cli_tools import run
 from pglp_fast._util.storage import read_arrays, write_arrays
 
@@ -32,13 +33,6 @@ def forge(path, change):
     for name in ("kind", "version"):
         facts.pop(name)
     write_arrays(path, KIND, arrays, facts)
-
-
-def put(name, at, value):
-    def change(arrays, facts):
-        arrays[name][at] = value
-
-    return change
 
 
 def swap(name, value):
@@ -135,12 +129,6 @@ def archive(members, how=zipfile.ZIP_STORED):
     with zipfile.ZipFile(buffer, "w", how) as file:
         for name, raw in members.items():
             file.writestr(name, raw)
-    return buffer.getvalue()
-
-
-def npy(array):
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=True)
     return buffer.getvalue()
 
 

@@ -18,17 +18,14 @@ from pglp_fast import cli
 from pglp_fast.cli.parser import arguments_of, make_parser
 from pglp_fast.pipeline.released import STATUSES
 
+pytestmark = pytest.mark.usefixtures("here")
+
 matplotlib.use("Agg")
 PROMISE = ["--epsilon", "1", "--policy", "blocks:3"]
 COMMANDS = {
     "demo", "simulate", "city", "fit", "release", "compare", "certify", "attack", "plot", "report",
     "experiment", "warmup", "convert", "completion",
 }  # fmt: skip
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def subcommands():

@@ -7,13 +7,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from cases import npy
 from cli_tools import MAP, run, trips
-
-
-def npy(array):
-    buffer = io.BytesIO()
-    np.save(buffer, array, allow_pickle=True)
-    return buffer.getvalue()
 
 
 def npz(matrix):

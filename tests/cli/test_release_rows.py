@@ -29,14 +29,11 @@ from pglp_fast.pipeline.job import Job, work_of
 from pglp_fast.pipeline.plan_policies import read_labels
 from pglp_fast.pipeline.sink import ParquetSink, TextSink
 
+pytestmark = pytest.mark.usefixtures("here")
+
 PROMISE = ["--epsilon", "1", "--policy", "blocks:3"]
 ALL = ["--keep", "all"]
 ADDED = ["released_lat", "released_lon", "released_cell", "released_status"]
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def left_behind(tmp_path):

@@ -10,9 +10,12 @@ import sys
 
 import pytest
 
+from cases import mode
 from cli_tools import MAP, answer, read, real_process, run, trips
 from pglp_fast.pipeline import job, moving, sink
 from pglp_fast.pipeline.job import Job, work_of
+
+pytestmark = pytest.mark.usefixtures("here")
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="permissions, pipes and locks of POSIX")
 JOB = [
@@ -30,11 +33,6 @@ JOB = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-
-
 @pytest.fixture
 def table(tmp_path):
     trips(tmp_path / "t.csv", 100)
@@ -43,10 +41,6 @@ def table(tmp_path):
 
 def left(tmp_path):
     return sorted(p.name for p in tmp_path.iterdir() if p.suffix in (".part", ".work"))
-
-
-def mode(path):
-    return stat.S_IMODE(path.stat().st_mode)
 
 
 def stopped(patch, *arguments, after=3):

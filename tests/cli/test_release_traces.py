@@ -12,14 +12,11 @@ from cli_tools import MAP, answer, read, run, the_grid, trips, write_csv
 from pglp_fast.pipeline.persons import Numbers
 from pglp_fast.pipeline.steps import step_numbers
 
+pytestmark = pytest.mark.usefixtures("here")
+
 ALL = ["--keep", "all"]
 PROMISE = ["--epsilon", "1", "--policy", "blocks:3"]
 STEP = 300
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def walks(path, users, steps, seed, *, start=1_760_000_100, keep=1.0):

@@ -195,13 +195,6 @@ def test_a_user_at_many_times():
     assert np.array_equal(whole[::-1], m.release(np.full(N, 40), users=7, t=t[::-1], rng=3))
 
 
-@pytest.fixture
-def restore_threads():
-    before = pf.get_num_threads()
-    yield
-    pf.set_num_threads(before)
-
-
 @large
 @every
 def test_release_is_the_same_for_any_number_of_threads(mechanism, restore_threads):

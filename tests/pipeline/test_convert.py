@@ -8,12 +8,9 @@ import pytest
 import pglp_fast as pf
 from cli_tools import BOUNDS, answer, read, run, the_grid, trips, write_csv
 
+pytestmark = pytest.mark.usefixtures("here")
+
 pytest.importorskip("pyarrow")
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
 
 
 def released(tmp_path, *more):

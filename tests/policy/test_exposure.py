@@ -7,14 +7,10 @@ from hypothesis import given, settings, strategies as st
 
 import naive
 import pglp_fast as pf
-from cases import large, random_domain, random_locations, random_policy
+from cases import edge_set, large, random_domain, random_locations, random_policy
 
 CALIBRATIONS = ("graph", "component")
 STRATEGIES = ("min-area", "nearest", "arbitrary", "min-error")
-
-
-def edge_set(graph):
-    return {tuple(e) for e in graph.edges().tolist()}
 
 
 def sites(locations):

@@ -5,16 +5,13 @@ import pytest
 
 import naive
 import pglp_fast as pf
+from cases import edge_set
 
 MAPS = {
     "square cells": pf.Grid(9, 11, cell_km=0.5),
     "flat cells": pf.Grid(8, 9, cell_km=(0.7, 0.3)),
     "points": pf.Points(np.random.default_rng(5).integers(0, 40, (50, 2)) * 0.1, twins="merge"),
 }
-
-
-def as_set(graph):
-    return set(map(tuple, graph.edges().tolist()))
 
 
 def joined(locations, cells, k, among=None):
@@ -32,9 +29,9 @@ def joined(locations, cells, k, among=None):
 def test_each_is_joined_with_its_nearest(name, k):
     places = MAPS[name]
     cells = np.random.default_rng(k).permutation(places.size)[:6]
-    assert as_set(pf.hide(places, cells, k)) == joined(places, cells, k)
+    assert edge_set(pf.hide(places, cells, k)) == joined(places, cells, k)
     among = np.setdiff1d(np.arange(places.size), cells)
-    assert as_set(pf.hide(places, cells, k, among=among)) == joined(places, cells, k, among)
+    assert edge_set(pf.hide(places, cells, k, among=among)) == joined(places, cells, k, among)
 
 
 def test_eight_nearest_of_a_cell_are_the_cells_around_it():
@@ -46,7 +43,7 @@ def test_a_base_policy_holds_beside():
     g = MAPS["square cells"]
     base = pf.blocks(g, 3)
     both = pf.hide(g, [40, 41], 5, base=base)
-    assert as_set(both) == as_set(base) | joined(g, [40, 41], 5)
+    assert edge_set(both) == edge_set(base) | joined(g, [40, 41], 5)
     assert pf.certify(pf.PPIM(both, epsilon=1.0)).ok
 
 
@@ -66,7 +63,7 @@ def test_disclosed_places_have_no_edges_and_the_others_keep_theirs():
     base = pf.blocks(g, 3).with_edges([(0, 50), (7, 8)])
     shown = {0, 1, 30}
     traced = pf.contact_tracing(base, sorted(shown))
-    assert as_set(traced) == {e for e in as_set(base) if not shown & set(e)}
+    assert edge_set(traced) == {e for e in edge_set(base) if not shown & set(e)}
     m = pf.PPIM(traced, epsilon=0.5)
     assert m.release(sorted(shown), rng=3).tolist() == sorted(shown)
     assert pf.certify(m).ok

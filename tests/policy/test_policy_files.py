@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import pglp_fast as pf
+from cases import put
 from pglp_fast._util.storage import read_arrays, write_arrays
 
 GRID = pf.Grid(7, 9, cell_km=(0.5, 0.25), origin=(35.6, 139.6))
@@ -57,22 +58,15 @@ def forged(path, change):
     write_arrays(path, "policy", arrays, facts)
 
 
-def _set(name, at, value):
-    def change(arrays, facts):
-        arrays[name][at] = value
-
-    return change
-
-
 @pytest.mark.parametrize(
     "change, words",
     [
-        (_set("indices", 0, 10**6), "leaves the map"),
-        (_set("indices", 0, 0), "itself"),
-        (_set("indices", 0, 61), "no mirror image"),
-        (_set("cliques", 0, 77), "clique labels"),
-        (_set("cliques", slice(None), -2), "clique labels"),
-        (_set("indptr", -1, 1), "not in order"),
+        (put("indices", 0, 10**6), "leaves the map"),
+        (put("indices", 0, 0), "itself"),
+        (put("indices", 0, 61), "no mirror image"),
+        (put("cliques", 0, 77), "clique labels"),
+        (put("cliques", slice(None), -2), "clique labels"),
+        (put("indptr", -1, 1), "not in order"),
         (lambda arrays, facts: arrays.pop("indptr"), "indptr is missing"),
         (lambda arrays, facts: arrays.update(cliques=np.zeros(3, np.int32)), "not of 63 locations"),
         (lambda arrays, facts: facts["grid"].update(rows=-1), "does not hold a map"),

@@ -6,16 +6,11 @@ from hypothesis import given, strategies as st
 
 import naive
 import pglp_fast as pf
-from cases import large, mixed
+from cases import large, mixed, vertices
 from pglp_fast._kernels.geometry import hull as kernels
 from pglp_fast.policy.groups import make_groups
 
 SPAN = kernels.MAX_SPAN
-
-
-def vertices(polygon):
-    assert polygon.dtype == np.int64
-    return [tuple(v) for v in polygon.tolist()]
 
 
 def strictly_convex(polygon):

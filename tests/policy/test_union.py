@@ -4,10 +4,7 @@ import numpy as np
 import pytest
 
 import pglp_fast as pf
-
-
-def as_set(graph):
-    return set(map(tuple, graph.edges().tolist()))
+from cases import edge_set
 
 
 def some_policies(grid, rng):
@@ -32,7 +29,7 @@ def test_a_union_has_the_edges_of_both(seed):
     for G in policies:
         for H in policies:
             both = G | H
-            assert as_set(both) == as_set(G) | as_set(H)
+            assert edge_set(both) == edge_set(G) | edge_set(H)
             assert both == (H | G)
             assert (both & G) == G
 

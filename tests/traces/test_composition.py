@@ -7,7 +7,7 @@ import pytest
 
 import naive
 import pglp_fast as pf
-from cases import pairs, policy_of_kind, random_map, random_prior, random_transitions
+from cases import edge_set, policy_of_kind, random_map, random_prior, random_transitions
 from pglp_fast.traces.spending import Limits, nothing_spent
 
 EPSILONS = [0.1, 0.3, 2.0]
@@ -29,7 +29,7 @@ class History:
             if person in self.spent:
                 total, edges = naive.ledger(self.spent[person], self.graphs[person])
                 assert ledger.epsilon(u) == total
-                assert pairs(ledger.graph(u)) == edges
+                assert edge_set(ledger.graph(u)) == edges
                 assert kept[u] == len(edges)
                 assert ledger.index(person) == u
             else:
@@ -52,7 +52,7 @@ def streams(rng, locations, histories, rounds=3):
             S.step(cells, policy=names, epsilon=values)
             for u in np.flatnonzero(cells >= 0):
                 for history in histories:
-                    history.add(int(ids[u]), values[u], pairs(S.policy(u)))
+                    history.add(int(ids[u]), values[u], edge_set(S.policy(u)))
         yield S
 
 
@@ -71,7 +71,7 @@ def test_compose_is_the_literal_one(seed, tmp_path):
         persons |= set([] if some is None else some.tolist())
     for part in [p for p in parts if isinstance(p, tuple)]:
         for person in part[2].tolist() if len(part) == 3 else persons:
-            history.add(person, part[0], pairs(part[1]))
+            history.add(person, part[0], edge_set(part[1]))
     whole = pf.compose(*parts)
     assert set(whole.ids.tolist()) == persons
     history.check(whole, whole.policies.graph)

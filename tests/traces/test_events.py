@@ -9,7 +9,7 @@ from scipy.sparse.linalg import spsolve
 
 import naive
 import pglp_fast as pf
-from cases import FIELDS, large, pairs, random_transitions
+from cases import FIELDS, edge_set, large, random_transitions
 from pglp_fast.errors import InvalidParameter, InvalidTransition, PGLPError
 
 GRID = pf.Grid(4, 6, cell_km=(1.0, 0.5))
@@ -337,7 +337,7 @@ def test_two_cells_in_two_blocks_are_not_told_apart_after_silence(mechanism, cal
     for t in range(15):
         S.step([{0: 0, 14: 7}.get(t, -1)])
     assert S.domain(0).cells().tolist() == targets
-    assert pairs(S.policy(0)) == {(7, 10)}
+    assert edge_set(S.policy(0)) == {(7, 10)}
     assert S.certificate.worst == R.certificate.worst
     outputs, P = T.step_mechanism(S.policy(0), S.domain(0)).matrix(7)
     assert outputs.tolist() == targets
@@ -483,8 +483,8 @@ def test_composition_over_events_is_literal():
     for t in range(STEPS):
         S.step(traces[:, t])
         for u in np.flatnonzero(traces[:, t] >= 0):
-            graphs[u].append(pairs(S.policy(u)))
+            graphs[u].append(edge_set(S.policy(u)))
     for u in range(12):
         epsilon, kept = naive.ledger([0.5] * len(graphs[u]), graphs[u])
         assert R.certificate.epsilon(u) == pytest.approx(epsilon)
-        assert pairs(R.certificate.graph(u)) == kept
+        assert edge_set(R.certificate.graph(u)) == kept

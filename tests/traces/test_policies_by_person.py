@@ -8,8 +8,8 @@ import naive
 import pglp_fast as pf
 from cases import (
     FIELDS,
+    edge_set,
     oracle_of,
-    pairs,
     policy_of_kind,
     random_map,
     random_prior,
@@ -97,7 +97,7 @@ def test_steps_of_one_person_are_the_oracles(seed):
                 calibration=T.calibration,
             )  # fmt: skip
             assert set(S.domain(u).cells().tolist()) == ref["domain"]
-            assert pairs(S.policy(u)) == ref["edges"]
+            assert edge_set(S.policy(u)) == ref["edges"]
             assert S.policy_name(u) == names[u, t]
             assert S.epsilon(u) == values[u, t]
             assert np.abs(S.posterior(u) - ref["p_plus"]).max() < 1e-9
@@ -114,7 +114,7 @@ def test_steps_of_one_person_are_the_oracles(seed):
             total, edges = naive.ledger(spent, kept_graphs)
             for ledger in (S.ledger, R.certificate.ledger):
                 assert ledger.epsilon(u) == total
-                assert pairs(ledger.graph(u)) == edges
+                assert edge_set(ledger.graph(u)) == edges
             assert kept[u] == len(edges)
 
 

@@ -17,9 +17,9 @@ import naive
 import pglp_fast as pf
 from cases import (
     FIELDS,
+    edge_set,
     fields,
     large,
-    pairs,
     policy_of_kind,
     random_map,
     random_prior,
@@ -89,7 +89,7 @@ def compare(
         rng=seed,
     )
     S = T.start(users=1, priors=prior[None])
-    E, lattice = pairs(G), [tuple(p) for p in locations.lattice.tolist()]
+    E, lattice = edge_set(G), [tuple(p) for p in locations.lattice.tolist()]
     p_minus, support, graphs, surrogates = prior, {int(i) for i in np.flatnonzero(prior)}, [], 0
     for t, s in enumerate(truth):
         r = S.step([s])
@@ -104,7 +104,7 @@ def compare(
             mechanism=mechanism, calibration=calibration, strategy=strategy, delta=delta,
         )  # fmt: skip
         assert set(S.domain(0)) == ref["domain"], t
-        assert pairs(S.policy(0)) == set(ref["edges"]), t
+        assert edge_set(S.policy(0)) == set(ref["edges"]), t
         assert np.abs(S.posterior(0) - ref["p_plus"]).max() < 1e-10, t
         assert set(np.flatnonzero(S.posterior(0))) <= ref["support_plus"], t
         assert r.domain_size[0] == len(ref["domain"])
@@ -120,7 +120,7 @@ def compare(
         graphs.append(set(ref["edges"]))
         total, kept = naive.ledger([epsilon] * len(graphs), graphs)
         assert S.ledger.epsilon(0) == pytest.approx(total, rel=1e-12)
-        assert pairs(S.ledger.graph(0)) == kept, t
+        assert edge_set(S.ledger.graph(0)) == kept, t
         p_minus, support = ref["next_p_minus"], ref["next_support"]
     return surrogates
 
@@ -232,7 +232,7 @@ def test_repairs_are_those_of_each_domain_alone(calibration, strategy, kind):
         for u in range(users):
             C = S.domain(u)
             expected = pf.repair(G, C, strategy=strategy, calibration=calibration)
-            assert pairs(S.policy(u)) == pairs(expected.graph)
+            assert edge_set(S.policy(u)) == edge_set(expected.graph)
             assert r.added[u] == len(expected.added)
             assert r.exposed[u] == (len(expected.exposed) > 0)
             assert r.disconnected[u] == len(pf.disconnected(G, C))
@@ -289,7 +289,7 @@ def test_density_likelihood():
     )
     z = int(S.step([5]).released[0])
     assert z == X.step([5]).released[0]
-    gauge = naive.gauge(naive.sensitivity_hull(g.lattice, pairs(G)), g.lattice - g.lattice[z])
+    gauge = naive.gauge(naive.sensitivity_hull(g.lattice, edge_set(G)), g.lattice - g.lattice[z])
     expected = np.exp(-1.5 * gauge) * prior
     assert np.abs(S.posterior(0) - expected / expected.sum()).max() < 1e-12
     assert np.abs(S.posterior(0) - X.posterior(0)).max() > 1e-3
@@ -771,7 +771,7 @@ def test_late_start_equals_an_early_one_but_for_the_noise():
     for name in FIELDS[1:]:
         assert getattr(a, name).tolist() == getattr(b, name).tolist(), name
     assert late.domain(0) == early.domain(0)
-    assert pairs(late.policy(0)) == pairs(early.policy(0))
+    assert edge_set(late.policy(0)) == edge_set(early.policy(0))
 
 
 def test_users_that_stop_spend_nothing_more():
@@ -1111,12 +1111,12 @@ def test_results_and_ledgers_stay_as_they_were():
     S = T.start(users=2, priors="point")
     first = S.step([1, 2])
     ledger, kept = S.ledger, {k: v.copy() for k, v in fields(first).items()}
-    spent, graph = ledger.epsilon(0), pairs(ledger.graph(0))
+    spent, graph = ledger.epsilon(0), edge_set(ledger.graph(0))
     cells = np.array([3, 4])
     S.step(cells)
     assert cells.tolist() == [3, 4]
     assert_same(fields(first), kept)
-    assert (ledger.epsilon(0), pairs(ledger.graph(0))) == (spent, graph)
+    assert (ledger.epsilon(0), edge_set(ledger.graph(0))) == (spent, graph)
 
 
 def test_progress(capsys):

@@ -11,8 +11,8 @@ import pytest
 import naive
 import pglp_fast as pf
 from cases import (
+    edge_set,
     oracle_of,
-    pairs,
     policy_of_kind,
     random_map,
     random_prior,
@@ -193,7 +193,7 @@ def test_a_run_of_several_blocks_of_users(monkeypatch):
     assert str(parts) == str(whole)
     assert (parts.tables, parts.worst, parts.exposed) == (whole.tables, whole.worst, whole.exposed)
     for u in range(len(traces)):
-        assert pairs(parts.graph(u)) == pairs(whole.graph(u))
+        assert edge_set(parts.graph(u)) == edge_set(whole.graph(u))
 
 
 def test_tables_that_were_forgotten_stay_counted(monkeypatch):
@@ -234,10 +234,10 @@ def test_epsilons_and_graphs_are_the_literal_composition(seed, calibration):
             graphs[u].append(naive.repair(sites, scale, edges, cells, "min-area", calibration)[1])
     run = T.run(traces, prior).certificate
     for u in range(users):
-        spent, kept = naive.ledger([0.7] * len(graphs[u]), graphs[u] or [pairs(G)])
+        spent, kept = naive.ledger([0.7] * len(graphs[u]), graphs[u] or [edge_set(G)])
         for c in (run, S.certificate):
             assert c.epsilon(u) == pytest.approx(spent)
-            assert pairs(c.graph(u)) == kept
+            assert edge_set(c.graph(u)) == kept
             assert c.ledger.kept_edges()[u] == c.graph(u).n_edges == len(kept)
 
 
@@ -250,7 +250,7 @@ def test_edges_within_rows(seed):
     rows = [np.flatnonzero(rng.random(n) < share) for share in (0.0, 0.3, 0.6, 1.0, 0.0)]
     start = np.cumsum([0, *map(len, rows)])
     found = edges_within(G, start, np.concatenate(rows).astype(np.int32))
-    assert found.tolist() == [len(naive.constrain(pairs(G), set(r.tolist()))) for r in rows]
+    assert found.tolist() == [len(naive.constrain(edge_set(G), set(r.tolist()))) for r in rows]
     assert edges_within(G, np.zeros(1, np.int64), np.empty(0, np.int32)).tolist() == []
     assert edges_within(G, np.zeros(3, np.int64), np.empty(0, np.int32)).tolist() == [0, 0]
 
@@ -434,7 +434,7 @@ def test_a_resumed_stream_remembers_what_was_proved(tmp_path):
     assert again.certificate.releases == before.releases + 2 == S.certificate.releases
     for name in ("ok", "worst", "tables", "noises", "rounding", "exposed"):
         assert getattr(again.certificate, name) == getattr(S.certificate, name)
-    assert pairs(again.certificate.graph(0)) == pairs(S.certificate.graph(0))
+    assert edge_set(again.certificate.graph(0)) == edge_set(S.certificate.graph(0))
 
 
 def test_a_stream_is_certified_like_its_run():

@@ -3,12 +3,12 @@
 import copy
 import os
 import pickle
-import stat
 
 import numpy as np
 import pytest
 
 import pglp_fast as pf
+from cases import mode
 from pglp_fast._util import storage as files
 from pglp_fast.errors import InvalidState, PGLPError
 from pglp_fast.traces import stream_file
@@ -36,10 +36,6 @@ def saved(tmp_path):
     path = tmp_path / "stream.state"
     S.save(path)
     return path
-
-
-def mode(path):
-    return stat.S_IMODE(path.stat().st_mode)
 
 
 def test_readable_by_its_owner_only(tmp_path, saved):

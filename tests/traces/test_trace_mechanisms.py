@@ -12,9 +12,9 @@ from scipy.stats import chi2
 import naive
 import pglp_fast as pf
 from cases import (
+    edge_set,
     fields,
     large,
-    pairs,
     policy_of_kind,
     random_map,
     random_prior,
@@ -42,7 +42,7 @@ def krr(G, members, epsilon):
 
 
 def hops(G, members, epsilon):
-    edges = pairs(G)
+    edges = edge_set(G)
     n = G.locations.size
     W = np.array(
         [

@@ -10,7 +10,7 @@ import naive
 import pglp_fast as pf
 from cases import (
     FIELDS,
-    pairs,
+    edge_set,
     random_prior,
     random_transitions,
     random_weights,
@@ -125,7 +125,7 @@ def test_composition_of_policies_by_step(seed, tmp_path):
     assert kept > 0
     other = random_weights(GRID, seed + 9, 40)
     both = pf.compose(S.ledger, (0.5, weighted_policy(GRID, other)), (2.0, pf.blocks(GRID, 3)))
-    cliques = dict.fromkeys(pairs(pf.blocks(GRID, 3)), Fraction(1))
+    cliques = dict.fromkeys(edge_set(pf.blocks(GRID, 3)), Fraction(1))
     for u in range(len(traces)):
         check_ledger(both, u, [*values[u].tolist(), 0.5, 2.0], [*history[u], other, cliques])
 

@@ -8,14 +8,10 @@ import sys
 
 import pytest
 
-from cases import ROOT
+from cases import ROOT, mode
 from pglp_fast._util.plain import plain
 from pglp_fast._util.storage import SECRET, create, file_digest, replacing
 from pglp_fast.errors import InvalidParameter, InvalidState
-
-
-def mode(path):
-    return stat.S_IMODE(path.stat().st_mode)
 
 
 def test_a_file_takes_its_place_when_it_is_whole(tmp_path):

@@ -4,14 +4,9 @@ import numpy as np
 from hypothesis import given, strategies as st
 
 import naive
-from cases import random_views
+from cases import random_hull, random_views
 from pglp_fast._kernels.exposure import neighbourhood
 from pglp_fast._kernels.geometry import hull
-
-
-def random_hull(rng):
-    points = rng.integers(-12, 13, (int(rng.integers(1, 8)), 2)).astype(np.int64)
-    return hull.chain(np.concatenate([points, -points]))
 
 
 @given(st.integers(0, 2**32 - 1))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import assume, given, strategies as st
 
 import naive
+from cases import vertices
 from pglp_fast._kernels.geometry import hull as kernels
 
 SPAN = kernels.MAX_SPAN
@@ -28,11 +29,6 @@ def clouds(low=1, top=12):
 
 def array(points):
     return np.array(points, np.int64).reshape(-1, 2)
-
-
-def vertices(polygon):
-    assert polygon.dtype == np.int64
-    return [tuple(v) for v in polygon.tolist()]
 
 
 def test_by_hand():

@@ -5,13 +5,8 @@ import pytest
 from hypothesis import given, strategies as st
 
 import naive
-from cases import SCALES
-from pglp_fast._kernels.geometry import hull, hull_growth as bodies
-
-
-def random_hull(rng):
-    points = rng.integers(-12, 13, (int(rng.integers(1, 8)), 2)).astype(np.int64)
-    return hull.chain(np.concatenate([points, -points]))
+from cases import SCALES, random_hull
+from pglp_fast._kernels.geometry import hull_growth as bodies
 
 
 @given(st.integers(0, 2**32 - 1))
