@@ -131,11 +131,6 @@ def _sweep_one(path: str) -> None:
         os.close(handle)
 
 
-def create(path: Path, mode: int) -> None:
-    """A new, empty file; an error if anything is there, be it a link."""
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _NO_LINKS, mode))
-
-
 def publish(part: Path, target: Path) -> None:
     """Rename a file that is whole, once its bytes are on disk, and sync the folder."""
     with part.open("r+b") as file:
@@ -158,13 +153,8 @@ def file_digest(path: str | os.PathLike[str]) -> str:
 @contextmanager
 def locked(path: str | os.PathLike[str]) -> Iterator[None]:
     """Alone with a file that is there: who else wants to be waits. (Not on Windows.)"""
-    handle = os.open(file_at(path), os.O_RDONLY)
-    try:
-        if fcntl is not None:
-            fcntl.flock(handle, fcntl.LOCK_EX)
+    with _alone(os.open(file_at(path), os.O_RDONLY)):
         yield
-    finally:
-        os.close(handle)
 
 
 @contextmanager
@@ -175,7 +165,13 @@ def alone_with(path: str | os.PathLike[str]) -> Iterator[None]:
     Windows.)"""
     target = file_at(path)
     beside = target.with_name(f"{_label(target)}.lock")
-    handle = os.open(beside, os.O_RDWR | os.O_CREAT | _NO_LINKS, SECRET)
+    with _alone(os.open(beside, os.O_RDWR | os.O_CREAT | _NO_LINKS, SECRET)):
+        yield
+
+
+@contextmanager
+def _alone(handle: int) -> Iterator[None]:
+    """Hold the lock of an open file, however long that takes to get; then close it."""
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX)

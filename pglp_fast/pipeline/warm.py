@@ -2,14 +2,13 @@
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from pglp_fast._util.storage import alone_with
 from pglp_fast.adversary.events import Events
 from pglp_fast.adversary.mobility import MobilityModel
 from pglp_fast.space.grid import Grid
@@ -32,22 +31,6 @@ def _compile(mechanism: str, calibration: str, remap: str | None, *moving: Any) 
         remap=remap, mobility=model, step="1min", repair=repair, delta=delta,
         likelihood=likelihood,
     )  # fmt: skip
-    with _alone():
+    user = getattr(os, "getuid", int)()  # Windows has none, and no locks either
+    with alone_with(Path(tempfile.gettempdir()) / f"pglp_fast-{user}"):
         small.for_traces(0).run(Events([0, 0], [0, 1], [0, 1]))
-
-
-@contextmanager
-def _alone() -> Iterator[None]:
-    """A lock of this user's on this machine."""
-    try:
-        import fcntl
-    except ImportError:  # no locks on this system
-        yield
-        return
-    path = Path(tempfile.gettempdir()) / f"pglp_fast-{os.getuid()}.lock"
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600)
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)

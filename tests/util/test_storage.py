@@ -10,7 +10,7 @@ import pytest
 
 from cases import ROOT, mode
 from pglp_fast._util.plain import plain
-from pglp_fast._util.storage import SECRET, create, file_digest, replacing
+from pglp_fast._util.storage import SECRET, file_digest, replacing
 from pglp_fast.errors import InvalidParameter, InvalidState
 
 
@@ -47,13 +47,6 @@ def test_a_secret_is_its_owners_alone_from_the_first_byte(tmp_path):
     finally:
         os.umask(old)
     assert mode(tmp_path / "key") == 0o600 and mode(tmp_path / "open") == 0o666
-
-
-def test_nothing_is_written_through_a_link(tmp_path):
-    (tmp_path / "link").symlink_to(tmp_path / "elsewhere")
-    with pytest.raises(FileExistsError):
-        create(tmp_path / "link", SECRET)
-    assert not (tmp_path / "elsewhere").exists()
 
 
 def test_bytes_are_on_disk_before_the_name_is(tmp_path, monkeypatch):
