@@ -152,32 +152,23 @@ def _batches(
     rows: int,
 ) -> Iterator[Batch]:
     check_delimiter(delimiter)
+
+    def of_file(path: Path) -> Iterator[Batch]:
+        with open_batches(
+            path,
+            columns=columns,
+            names=names,
+            delimiter=delimiter,
+            rows=rows,
+            every_column=False,
+            typed=reading.time_format is None and reading.decimal == ".",
+            advance=reading.advance,
+        ) as opened:
+            for raw in opened:
+                yield opened.parse(raw, reading)
+
     if _is_path(table):
-        return chain.from_iterable(
-            _of_file(path, columns, names, delimiter, reading, rows) for path in _files(table)
-        )
+        return chain.from_iterable(map(of_file, _files(table)))
     name = type(table).__name__
     refuse_text_options(f"this is a {name}", names, delimiter)
     return (parse(raw, name, reading) for raw in frame_batches(table, columns, rows))
-
-
-def _of_file(
-    path: Path,
-    columns: Mapping[str, Any] | None,
-    names: Sequence[str] | None,
-    delimiter: str | None,
-    reading: Reading,
-    rows: int,
-) -> Iterator[Batch]:
-    with open_batches(
-        path,
-        columns=columns,
-        names=names,
-        delimiter=delimiter,
-        rows=rows,
-        every_column=False,
-        typed=reading.time_format is None and reading.decimal == ".",
-        advance=reading.advance,
-    ) as table:
-        for raw in table:
-            yield table.parse(raw, reading)

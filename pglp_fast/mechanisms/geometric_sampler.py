@@ -2,8 +2,9 @@
 
 It draws for the shapes that are too large for a table."""
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -93,34 +94,21 @@ class GeometricSampler:
             return
         with self._lock:
             geometry = self.geometry
+        draw, arrays = self._drawing()
         run_ranges(
-            lambda start, stop: self._draw(requests, start, stop, geometry, out),
+            lambda start, stop: draw(requests, start, stop, *arrays, geometry, out),
             requests.cells.size,
         )
 
-    def _draw(
-        self,
-        requests: Requests,
-        start: int,
-        stop: int,
-        geometry: kernels.Geometry,
-        out: check.Cells,
-    ) -> None:
-        groups, tables = self.mechanism.groups.arrays, self.mechanism.tables.arrays
-        kernels.release_geometric(requests, start, stop, groups, tables, geometry, out)
+    def _drawing(self) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        """The kernel that draws, and what it takes of the mechanism."""
+        m = self.mechanism
+        return kernels.release_geometric, (m.groups.arrays, m.tables.arrays)
 
 
 class MapSampler(GeometricSampler):
     """The same with outputs="map": noise of the component, snapped to the whole map, unless that
     has a table."""
 
-    def _draw(
-        self,
-        requests: Requests,
-        start: int,
-        stop: int,
-        geometry: kernels.Geometry,
-        out: check.Cells,
-    ) -> None:
-        groups = self.mechanism.noise_groups.arrays
-        kernels.release_onto_map(requests, start, stop, groups, geometry, out)
+    def _drawing(self) -> tuple[Callable[..., None], tuple[Any, ...]]:
+        return kernels.release_onto_map, (self.mechanism.noise_groups.arrays,)
