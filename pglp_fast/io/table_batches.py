@@ -5,36 +5,23 @@ Both come from one reading, so that row k of a raw batch is row k of what was pa
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from pglp_fast._util import validate as check
 from pglp_fast._util.packages import Later
 from pglp_fast.errors import InvalidParameter, InvalidTable, PGLPError
 
 from .arrow import ParquetTable
-from .batch import Batch, RawBatch, Reading, to_tracks
-from .columns import place_columns
+from .batch import Batch, RawBatch, Reading
 from .geo import GEO_ENDS, GeoTable
 from .geolife_table import GeolifeTable
 from .parse import parse
 from .source import Source
 from .text import Layout, layout_of, read_text
-from .tracks import Tracks
 
 pa = Later("pyarrow")
 
 BATCH_ROWS = 1 << 17
-
-
-class Fixes(NamedTuple):
-    """Fixes of a raw batch: those of its rows ``at`` (ascending) that could be read. The others
-    are counted, and the first named, in ``tracks.report``."""
-
-    tracks: Tracks
-    at: NDArray[np.int64]
 
 
 class TextTable:
@@ -64,26 +51,19 @@ class TableBatches:
     schema : pyarrow.Schema of all columns; those of a text file are strings
     at : number of the column for each role: user, time, (clock,) lat and lon or geometry, and
         those of trajectory, venue, category that there are
-    places : numbers of the columns that say where somebody was
     """
 
     def __init__(self, table: TextTable | ParquetTable | GeoTable | GeolifeTable, rows: int):
         self._table, self._rows = table, rows
         self.name, self.kind, self.delimiter = table.name, table.kind, table.delimiter
         self.columns, self.schema, self.at = table.columns, table.schema, table.at
-        used = {self.at[role] for role in ("lat", "lon", "geometry") if role in self.at}
-        self.places = sorted({*used, *place_columns(self.columns)})
 
     def __iter__(self) -> Iterator[RawBatch]:
         return self._table.batches(self._rows)
 
     def parse(self, raw: RawBatch, reading: Reading) -> Batch:
+        """The rows that can be read, and which these are."""
         return parse(raw, self.name, reading)
-
-    def fixes(self, raw: RawBatch, reading: Reading) -> Fixes:
-        """What ``iter_table`` reads from these rows."""
-        batch = self.parse(raw, reading)
-        return Fixes(to_tracks(batch, reading), batch.at)
 
     def close(self) -> None:
         self._table.close()

@@ -17,9 +17,7 @@ from pglp_fast._util.storage import alone_with
 from pglp_fast.adversary.priors import make_priors
 from pglp_fast.errors import InvalidParameter, InvalidTable
 from pglp_fast.io.arrow import frame_batches
-from pglp_fast.io.batch import to_tracks
-from pglp_fast.io.parse import parse
-from pglp_fast.io.table_batches import Fixes, refuse_text_options
+from pglp_fast.io.table_batches import refuse_text_options
 from pglp_fast.mechanisms.randomness import make_key
 from pglp_fast.traces.choices import Choices, numbered
 from pglp_fast.traces.composition import compose
@@ -142,9 +140,7 @@ class ReleasedBatches(Iterator[Any]):
         """What is added to a batch whose first row has this number."""
         reading = reading_of(self._plan)
         for raw in frame_batches(given, self._plan.columns, max(1, len(given))):
-            read = parse(raw._replace(first=first), "RecordBatch", reading)
-            fixes = Fixes(to_tracks(read, reading), read.at)
-            batch = batch_of(fixes, raw._replace(first=first), "RecordBatch", 0)
+            batch = batch_of(raw._replace(first=first), "RecordBatch", reading)
             return self._release(batch._replace(raw=given))
         return Added.of_status(np.empty(0, np.uint8), self._plan)  # no rows
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pglp_fast._util.packages import Later
 from pglp_fast._util.storage import replacing
 from pglp_fast.errors import InvalidParameter, InvalidTable
-from pglp_fast.io.batch import Reading
+from pglp_fast.io.batch import Reading, to_tracks
 from pglp_fast.io.geo_write import GEOMETRY, Shapes, geo_writer
 from pglp_fast.io.parse import read_points
 from pglp_fast.io.table_batches import TableBatches, open_batches
@@ -161,7 +161,7 @@ class _Columns:
 
     def of(self, table: TableBatches, raw: Any, reading: Reading) -> tuple[Any, Any]:
         """(record batch, points or None)."""
-        fixes = table.fixes(raw, reading).tracks
+        fixes = to_tracks(table.parse(raw, reading), reading)
         at, columns = table.at, dict[str, Any]()
         time = pa.array(fixes.time, pa.timestamp("ms"), mask=np.isnat(fixes.time))
         given = {"time": time.cast(pa.timestamp("ms", "UTC")), "clock": None}

@@ -8,10 +8,8 @@ import numpy as np
 from pglp_fast._util.packages import Later, need
 from pglp_fast.errors import InvalidTable
 from pglp_fast.io.arrow import frame_batches
-from pglp_fast.io.batch import to_tracks
 from pglp_fast.io.columns import match
-from pglp_fast.io.parse import parse
-from pglp_fast.io.table_batches import Fixes, refuse_text_options
+from pglp_fast.io.table_batches import refuse_text_options
 
 from .alone import Alone, book_all
 from .booking import Booking
@@ -54,11 +52,8 @@ def release_table(frame: Any, plan: Plan) -> Any:
         frame = frame.reset_index()
     plan.check()
     reading, source = reading_of(plan), type(frame).__name__
-    batches = []
-    for raw in frame_batches(frame, plan.columns, BATCH_ROWS):
-        read = parse(raw, source, reading)
-        batches.append(batch_of(Fixes(to_tracks(read, reading), read.at), raw, source, 0))
-    batches = _with_choices(batches, frame, plan)
+    raws = frame_batches(frame, plan.columns, BATCH_ROWS)
+    batches = _with_choices([batch_of(raw, source, reading) for raw in raws], frame, plan)
     arrow = isinstance(frame, pa.Table | pa.RecordBatch)
     table = frame if pandas or arrow else pa.table(frame)
     shape = _pandas_shape(table, plan) if pandas else shape_of(table.schema, plan, source)

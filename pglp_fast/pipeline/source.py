@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from pglp_fast._util.packages import Later
 from pglp_fast.errors import InvalidParameter, InvalidTable
 from pglp_fast.io import Malformed, Tracks
-from pglp_fast.io.batch import RawBatch, Reading
+from pglp_fast.io.batch import RawBatch, Reading, to_tracks
 from pglp_fast.io.geo import GEO_ENDS
 from pglp_fast.io.geolife import files_of, user_folders
-from pglp_fast.io.parse import is_text
+from pglp_fast.io.parse import is_text, parse
 from pglp_fast.io.table_batches import open_batches
 
 from .plan import Plan
@@ -101,7 +101,7 @@ class FileSource:
         reading = reading_of(self._plan)
         with self._open(advance, groups) as table:
             for raw in table:
-                yield batch_of(table.fixes(raw, reading), raw, table.name, first)
+                yield batch_of(raw, table.name, reading, first)
 
     def raw(self, advance: Callable[[int], None]) -> Iterator[RawBatch]:
         """All rows as they stand in the file."""
@@ -148,12 +148,12 @@ def _line_end(path: Path) -> str:
         return "\r\n" if file.readline(1 << 20).endswith(b"\r\n") else "\n"
 
 
-def batch_of(fixes: Any, raw: RawBatch, source: str, first: int) -> Batch:
-    """Rows and what was read from them, numbered from ``first`` on."""
-    malformed = fixes.tracks.report.malformed
-    return Batch(
-        source, first + raw.first, len(raw.rows), fixes.tracks, fixes.at, raw.rows, malformed
-    )
+def batch_of(raw: RawBatch, source: str, reading: Reading, first: int = 0) -> Batch:
+    """Rows and what is read from them, numbered from ``first`` on."""
+    read = parse(raw, source, reading)
+    tracks = to_tracks(read, reading)
+    malformed = tracks.report.malformed
+    return Batch(source, first + raw.first, len(raw.rows), tracks, read.at, raw.rows, malformed)
 
 
 def reading_of(plan: Plan) -> Reading:

@@ -11,7 +11,8 @@ from hypothesis import given, settings, strategies as st
 
 import pglp_fast as pf
 from pglp_fast.errors import InvalidParameter, InvalidTable
-from pglp_fast.io.batch import Reading
+from pglp_fast.io.batch import Reading, to_tracks
+from pglp_fast.io.columns import place_columns
 from pglp_fast.io.table_batches import open_batches
 
 TEXT = """note,user,time,lat,lon,Latitude
@@ -34,10 +35,11 @@ def test_raw_rows_and_fixes_are_aligned(tmp_path):
             assert (table.kind, table.delimiter, table.name) == ("text", ",", "a.csv")
             assert table.columns == ["note", "user", "time", "lat", "lon", "Latitude"]
             assert table.at == {"user": 1, "time": 2, "lat": 3, "lon": 4}
-            assert table.places == [3, 4, 5]
+            assert place_columns(table.columns) == [3, 4, 5]
             reading = Reading("skip", "UTC")
             raws = list(table)
-            fixes = [table.fixes(raw, reading) for raw in raws]
+            read = [table.parse(raw, reading) for raw in raws]
+            tracks = [to_tracks(batch, reading) for batch in read]
         assert all(len(raw.rows) <= rows for raw in raws)
         assert [raw.rows.schema for raw in raws] == [table.schema] * len(raws)
         got = [tuple(row.values()) for raw in raws for row in raw.rows.to_pylist()]
@@ -52,18 +54,18 @@ def test_raw_rows_and_fixes_are_aligned(tmp_path):
         assert [raw.first for raw in raws] == list(range(0, 5, rows))
         broken = {raw.first + row: why for raw in raws for row, why in raw.broken.items()}
         assert broken == {2: "2 fields where 6 are due", 3: "a quote is not closed on its line"}
-        at = np.concatenate([raw.first + fix.at for raw, fix in zip(raws, fixes, strict=True)])
+        at = np.concatenate([raw.first + batch.at for raw, batch in zip(raws, read, strict=True)])
         assert at.tolist() == [0, 4]
-        assert np.concatenate([fix.tracks.number for fix in fixes]).tolist() == [2, 7]
-        assert np.concatenate([fix.tracks.lat for fix in fixes]).tolist() == [1.0, 7.0]
-        named = [str(m) for fix in fixes for m in fix.tracks.report.malformed]
+        assert np.concatenate([some.number for some in tracks]).tolist() == [2, 7]
+        assert np.concatenate([some.lat for some in tracks]).tolist() == [1.0, 7.0]
+        named = [str(m) for some in tracks for m in some.report.malformed]
         assert named == [
             "a.csv, line 4: time 'soon' is not a time: write the column as 2024-12-25 10:00, or as "
             "seconds since 1970",
             "a.csv, line 5: 2 fields where 6 are due",
             "a.csv, line 6: a quote is not closed on its line",
         ]
-        assert fixes[-1].tracks.users.tolist() == ["ann", "cid"]
+        assert tracks[-1].users.tolist() == ["ann", "cid"]
 
 
 def test_parquet_keeps_types_and_other_columns(tmp_path):
@@ -72,15 +74,17 @@ def test_parquet_keeps_types_and_other_columns(tmp_path):
     pyarrow.parquet.write_table(written, tmp_path / "a.parquet")
     reading = Reading("skip", "UTC")
     with open_batches(tmp_path / "a.parquet", rows=2) as table:
-        assert (table.kind, table.delimiter, table.places) == ("parquet", "", [2, 3])
+        assert (table.kind, table.delimiter) == ("parquet", "")
+        assert place_columns(table.columns) == [2, 3]
         assert table.schema.metadata[b"a"] == b"b"
         raws = list(table)
-        fixes = [table.fixes(raw, reading) for raw in raws]
+        read = [table.parse(raw, reading) for raw in raws]
+        tracks = [to_tracks(batch, reading) for batch in read]
     assert pa.Table.from_batches([raw.rows for raw in raws]).equals(written)
     assert [raw.first for raw in raws] == [0, 2]
     assert [raw.numbers for raw in raws] == [None, None]
-    assert [fix.at.tolist() for fix in fixes] == [[0], [0]]
-    assert [fix.tracks.number.tolist() for fix in fixes] == [[0], [2]]
+    assert [batch.at.tolist() for batch in read] == [[0], [0]]
+    assert [some.number.tolist() for some in tracks] == [[0], [2]]
     with pytest.raises(InvalidParameter, match="names is for text files"):
         open_batches(tmp_path / "a.parquet", names=["user"])
     with pytest.raises(InvalidTable, match="cannot be read"):
