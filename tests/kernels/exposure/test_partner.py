@@ -19,12 +19,13 @@ def test_the_cheapest_edge(strategy, calibration):
     tried = 0
     for graph, domain, policy, view in random_views(range(80)):
         added, _, _ = naive.repair(*oracle_of(graph, domain), strategy, calibration)
-        room = np.empty(len(view.cells) + 1, np.int32)
-        if not added or not list_disconnected(policy, view, room):
+        listed = np.empty(len(view.cells) + 1, np.int32)
+        if not added or not list_disconnected(policy, view, listed):
             continue
         i, expected = added[0]
         how = STRATEGIES.index(strategy), (COMPONENT, GRAPH)[calibration == "graph"]
         hulls, _, bound = repairs._starting_hulls(policy, view, *how)
+        room = kernels.make_room(hulls, policy, view, how[1])
         _, q = kernels.find_partner(hulls, policy, view, i, *how, bound, room)
         assert view.cells[q] == expected
         tried += 1
