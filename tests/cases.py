@@ -467,6 +467,17 @@ class HiddenWalk:
         return np.array(indptr), np.array(indices, np.int32), data, np.log(data)
 
 
+def attack_moves(*matrices):
+    """Dense matrices, one for each period, as the kernels of attacks take them; and transposed."""
+    A = np.array(matrices)
+    return tuple(attack_records.Moves(*HiddenWalk._moves(B)) for B in (A, A.transpose(0, 2, 1)))
+
+
+def ring(n, stay):
+    """Stay, or go one on."""
+    return stay * np.eye(n) + (1 - stay) * np.roll(np.eye(n), 1, axis=1)
+
+
 def moves_of(matrices, cycle=(0,)):
     """Dense matrices, one for each period, as the kernels of traces take them."""
     return trace_records.Moves(*HiddenWalk._moves(np.asarray(matrices))[:3], np.array(cycle))

@@ -96,8 +96,9 @@ def test_a_step_where_the_whole_map_is_possible(in_calls, promise):
 
 
 def test_check_ins_with_long_gaps(promise):
-    """30 users, 3,632 events over 1,041 steps on 7,004 places, released and attacked: six million
-    scalar calls of NumPy's noise, some 6 s. Tables are made on the way."""
+    """30 users, 3,632 events over 1,041 steps on 7,004 places, released and attacked: two million
+    scalar calls of NumPy's noise, some 2 s. Tables are made on the way. Of processor time, one
+    thread, the release took 1.1 million calls and the attack 0.55 million."""
     _, model, graph = places()
     events = check_ins(model)
     few = check_ins(model, 4, 40)
@@ -106,7 +107,7 @@ def test_check_ins_with_long_gaps(promise):
     releaser = pf.TraceReleaser(graph, model, epsilon=1.0, rng=0)
     pf.attack(releaser.run(events, "point", evidence=True))
     took = time.perf_counter() - started
-    promise(took / min(call, scalar_call()), 6e6, "calls")  # aimed at: 2e6
+    promise(took / min(call, scalar_call()), 2e6, "calls")
 
 
 def test_a_hundred_thousand_users_cost_what_a_thousand_do(walkers, promise):

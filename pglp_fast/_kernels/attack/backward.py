@@ -12,8 +12,9 @@ from pglp_fast._kernels.base.bits import clear_cells, set_cells, test1
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.base.logarithms import log_add, softmax
 
-from .gaps import BACK, LOGS, empty_layer, pass_towards
+from .gaps import BACK, LOGS, empty_layer
 from .records import TINY
+from .towards import pass_towards
 
 
 @kernel

@@ -13,8 +13,18 @@ from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.base.logarithms import log_add
 from pglp_fast._kernels.base.sorting import lower_bound
 
-from .gaps import BEST, SUM, empty_layer, gather_best, gather_sums, pass_gap, pass_towards, place
+from .gaps import (
+    BEST,
+    BOTH,
+    SUM,
+    empty_layer,
+    gather_best,
+    gather_sums,
+    pass_gap,
+    place,
+)
 from .records import TIE, TINY, with_states
+from .towards import gather_both, is_short, pass_towards, place_both
 
 
 @kernel
@@ -128,6 +138,22 @@ def _pass_layer(moves, turned, cycle, step, gap, cells, logs, kind, targets, lay
 
 
 @kernel
+def _pass_both(moves, turned, cycle, step, gap, cells, logs, score, targets, layers, arrivals):
+    """``_pass_layer`` of SUM and BEST at once, where a gap is short and nothing underflows; returns
+    whether that is so."""
+    if not is_short(moves, gap - 1, targets, layers):
+        return False
+    if not place_both(cells, logs, score, layers.here):
+        return False
+    layers, n, kind, _, _ = pass_towards(
+        moves, turned, cycle, step, 1, gap - 1, BOTH, cells.shape[0], layers, targets
+    )
+    done = kind == BOTH and gather_both(turned, layers.here, targets, arrivals)
+    empty_layer(layers.here, n)
+    return done
+
+
+@kernel
 def _reachable_after(moves, turned, cycle, step, gap, cells, layers, targets):
     """Where a gap without a release at its end leads to; returns how many locations."""
     kind = place(cells, np.zeros(cells.shape[0]), BEST, layers.here)
@@ -148,8 +174,11 @@ def _pass_gap(moves, turned, seen, row, cells, logs, n, space):
     if n < 0:
         n = _reachable_after(moves, turned, cycle, step, gap, cells, layers, space.targets)
     targets, score = space.targets[:n], space.score[: cells.shape[0]]
-    _pass_layer(moves, turned, cycle, step, gap, cells, logs, SUM, targets, layers, arrivals)
-    _pass_layer(moves, turned, cycle, step, gap, cells, score, BEST, targets, layers, arrivals)
+    if not _pass_both(
+        moves, turned, cycle, step, gap, cells, logs, score, targets, layers, arrivals
+    ):
+        _pass_layer(moves, turned, cycle, step, gap, cells, logs, SUM, targets, layers, arrivals)
+        _pass_layer(moves, turned, cycle, step, gap, cells, score, BEST, targets, layers, arrivals)
     return n
 
 

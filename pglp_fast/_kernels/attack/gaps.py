@@ -10,11 +10,7 @@ values. If a layer comes back, within a factor 1 + d, after a window of w moves,
 later it is where it was within (1 + d)^m, short of a common factor. Layers are compared with one
 saved at moves 1, 3, 7, 15, ... (Brent, An Improved Monte Carlo Factorization Algorithm, 1980),
 which finds any window, and so the period of a periodic chain; d of 2^-50 a move is what rounding
-would add on the way.
-
-Where a short gap ends in few locations, a location matters only while the moves that are left lead
-from it to one of them. All others are dropped on the way: whatever leads to one that matters
-matters as well, so that nothing else changes, to the last bit."""
+would add on the way."""
 
 import numpy as np
 
@@ -30,11 +26,11 @@ SUM = 1  # value: a probability
 BEST = 2  # value: the best path's score; origin: the state that the path comes from
 BACK = 3  # value: b = Pr(later releases | s); other: entropy of the path from s on, less ln b
 LOGS = 4  # as BACK or SUM, with ln b for a value
+BOTH = 5  # SUM and BEST at once; other: the score
+SPLIT = 6  # what BOTH becomes where a sum underflows: each is to be moved by itself
 
 _ROUNDING = 2.0**-50
 _MOST = 0.2  # share of the map from which on a layer is pulled, not pushed
-_SHORT = 64  # moves of a gap in which only what leads to its end is followed
-_FEW = 0.1  # share of the map that the end of such a gap is at most
 
 
 @kernel
@@ -62,6 +58,7 @@ def _push(indptr, indices, data, logs, here, n, there, words, kind):
     cells, value, other, origin = there
     cells_before, value_before, other_before, origin_before = here
     nothing = -np.inf if kind == BEST else 0.0
+    no_other = -np.inf if kind == BOTH else 0.0
     m = 0
     for k in range(n):
         i = cells_before[k]
@@ -71,7 +68,7 @@ def _push(indptr, indices, data, logs, here, n, there, words, kind):
             so_far = value[j]
             if so_far == 0.0 and not test1(words, j):  # values are 0 where nothing is yet
                 set1(words, j)
-                cells[m], so_far, other[j] = j, nothing, 0.0
+                cells[m], so_far, other[j] = j, nothing, no_other
                 m += 1
             if kind == BEST:
                 path = w + logs[e]
@@ -83,6 +80,10 @@ def _push(indptr, indices, data, logs, here, n, there, words, kind):
                 value[j] = so_far + q
                 if kind == BACK:
                     other[j] += q * (f - logs[e])
+                elif kind == BOTH:
+                    path = f + logs[e]
+                    if path > other[j] and path - TIE * (1.0 + abs(path)) > other[j]:
+                        other[j], origin[j] = path, source
     return m
 
 
@@ -227,14 +228,16 @@ def _settled(here, kept, n, kind, window):
 
 
 @kernel
-def _move(moves, turned, period, here, n, there, words, kind):
+def move(moves, turned, period, here, n, there, words, kind):
     """One move of a layer; returns (how many locations, the kind it is of now)."""
     _, indices, data, logs = moves
-    if n > _MOST * here.value.shape[0] and kind != LOGS:
+    if n > _MOST * here.value.shape[0] and kind < LOGS:
         m, least = pull_layer(turned, period, here, n, there, words, kind)
     else:
         indptr = moves.indptr[period]
         m, least = move_layer(indptr, indices, data, logs, here, n, there, words, kind)
+    if kind == BOTH and least < TINY:
+        return m, SPLIT
     if (kind == SUM or kind == BACK) and least < TINY:
         empty_layer(there, m)
         _to_logarithms(here, n)
@@ -256,7 +259,7 @@ def pass_gap(moves, turned, cycle, step, stride, count, kind, n, layers):
     shift = gain = 0.0
     while count > 0:
         period, before = cycle[step % cycle.shape[0]], kind
-        m, kind = _move(moves, turned, period, here, n, there, words, kind)
+        m, kind = move(moves, turned, period, here, n, there, words, kind)
         if kind != before:
             n_kept = -1
         empty_layer(here, n)
@@ -273,57 +276,6 @@ def pass_gap(moves, turned, cycle, step, stride, count, kind, n, layers):
             _keep(here, n, kept)
             n_kept, power, since = n, 2 * power, 0
     return Layers(here, there, kept, words, hops), n, kind, shift, gain
-
-
-@kernel
-def _count_hops(indptr, indices, ends, most, hops, queue):
-    """hops[i] = the least number of moves from i to one of ``ends``, of those it takes at most
-    ``most`` moves from, by a transposed matrix; returns how many these are, listed in ``queue``."""
-    n = head = 0
-    for j in ends:
-        hops[j], queue[n] = 0, j
-        n += 1
-    while head < n and hops[queue[head]] < most:
-        j = queue[head]
-        head += 1
-        for e in range(indptr[j], indptr[j + 1]):
-            i = indices[e]
-            if hops[i] < 0:
-                hops[i], queue[n] = hops[j] + 1, i
-                n += 1
-    return n
-
-
-@kernel
-def _drop(layer, n, hops, left):
-    """Keep the locations from which so many moves may lead to the end; returns how many."""
-    cells, value, m = layer.cells, layer.value, 0
-    for k in range(n):
-        i = cells[k]
-        if 0 <= hops[i] <= left:
-            cells[m] = i
-            m += 1
-        else:
-            value[i] = 0.0
-    return m
-
-
-@kernel
-def pass_towards(moves, turned, cycle, step, stride, count, kind, n, layers, ends):
-    """``pass_gap`` where only what one more move leads to, or may lead to, ``ends`` matters."""
-    few = ends.shape[0] < _FEW * layers.hops.shape[0]
-    if not few or not 1 < count <= _SHORT or moves.indptr.shape[0] > 1:
-        return pass_gap(moves, turned, cycle, step, stride, count, kind, n, layers)
-    here, there, kept, words, hops = layers
-    near = _count_hops(turned.indptr[0], turned.indices, ends, count + 1, hops, kept.cells)
-    n = _drop(here, n, hops, count + 1)
-    for left in range(count, 0, -1):
-        m, kind = _move(moves, turned, 0, here, n, there, words, kind)
-        empty_layer(here, n)
-        here, there, n = there, here, _drop(there, m, hops, left)
-    for k in range(near):
-        hops[kept.cells[k]] = -1
-    return Layers(here, there, kept, words, hops), n, kind, 0.0, 0.0
 
 
 @kernel

@@ -4,7 +4,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from .bits import clear_cells, set1, sort_cells, test1
+from .bits import clear_cells, list_cells, popcount, set1, sort_cells, test1
 from .jit import bare, kernel
 
 Chain = namedtuple("Chain", "indptr indices data")  # a row-stochastic matrix in CSR
@@ -83,13 +83,13 @@ def scatter_dense(indptr, indices, data, cells, p, words, sums, out):
             sums[indices[e]] += value
             if value == 0.0:
                 set1(words, indices[e])
-    m = 0
-    for j in range(n):
-        if sums[j] > 0.0:
-            set1(words, j)
-        out[m] = j
-        m += sums[j] > 0.0 or test1(words, j)
-    return m
+    for w in range(words.shape[0]):
+        word, first = words[w], w << 6
+        for bit in range(min(64, n - first)):  # no branch: which bits are set, nobody can predict
+            word |= np.uint64(sums[first + bit] > 0.0) << np.uint64(bit)
+        words[w] = word
+    list_cells(words, out)
+    return popcount(words)
 
 
 @kernel

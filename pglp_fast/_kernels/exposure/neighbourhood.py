@@ -151,6 +151,15 @@ def make_neighbourhood(policy, domain, K):
 
 
 @kernel
+def no_neighbourhood():
+    """Where nobody will be asked for."""
+    none = np.empty((0, 2), np.int64)
+    return Neighbourhood(
+        none, none, np.empty(0, np.int64), np.empty((0, 4), np.int64), np.empty((0, 3), np.int64)
+    )
+
+
+@kernel
 def with_hull(around, policy, K):
     """The same neighbourhood for another K."""
     spans = footprint(K) if policy.rows > 0 else around.spans

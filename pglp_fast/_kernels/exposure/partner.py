@@ -1,7 +1,9 @@
 """The partner of an isolated location: the one whose edge costs least (spec section 6).
 
 On a grid candidates are looked for outward in square rings, as long as a better one may be further
-out; elsewhere, and where rings would cost more, all of C is looked at."""
+out; elsewhere, and where rings would cost more, all of C is looked at. Where an edge that adds no
+area is cheapest, the nearest ones are looked at first: most of them lie within the hull of a
+component beside, and then no other hull is ever made."""
 
 from collections import namedtuple
 
@@ -17,6 +19,7 @@ from .domain_view import ARBITRARY, COMPONENT, GRAPH, MIN_AREA, MIN_ERROR, NEARE
 
 _TIE = 1e-12  # errors closer than this, relative to the terms they are differences of, are equal
 _SCAN = 16  # looking at a candidate costs as much as passing this many empty cells of a ring
+_NEAREST = 16  # candidates that are looked at one by one, the nearest first
 
 # position, increase of the area or of the error, the size of the terms that the error is the
 # difference of, squared length of the edge
@@ -25,6 +28,24 @@ NONE = Candidate(-1, 0, 0.0, 0.0, 0.0)
 # what far candidates cost at least: ``perpendicular_reach`` of K (graph calibration), and the
 # largest error of all hulls (min-error)
 Bound = namedtuple("Bound", "reach largest_error")
+# as long as C: room for positions and for squared lengths, and where its locations are, in lattice
+# units; positions that are a component by themselves, before any edge is added
+Room = namedtuple("Room", "found length2 x y alone")
+
+
+@kernel
+def make_room(hulls, policy, domain, calibration):
+    """Room to look for partners in a domain."""
+    cells, lattice = domain.cells, policy.lattice
+    n, m = cells.shape[0], 0
+    found, alone, length2, x, y = (
+        np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n),
+    )  # fmt: skip
+    for p in range(n):
+        x[p], y[p] = lattice[cells[p], 0], lattice[cells[p], 1]
+        alone[m] = p
+        m += calibration == COMPONENT and hulls.members[hulls.of[p]] == 1
+    return Room(found, length2, x, y, alone[:m])
 
 
 @kernel
@@ -96,33 +117,68 @@ def _no_better_from(ring, best, hulls, policy, strategy, calibration, bound):
 
 
 @kernel
-def _nearest_alone(hulls, policy, domain, i):
+def _measure(room, own, stretch):
+    """The squared length of the edge from position ``own`` to each position."""
+    x, y, length2 = room.x, room.y, room.length2
+    for q in range(length2.shape[0]):
+        dx, dy = x[q] - x[own], y[q] - y[own]
+        length2[q] = dx * dx + stretch * (dy * dy)
+
+
+@kernel
+def _nearest_alone(hulls, room, own):
     """Squared length of the shortest edge to a location that is a component by itself; infinite
     where there is none. Such an edge adds no area: nothing that is longer is better."""
-    cells, lattice, stretch = domain.cells, policy.lattice, policy.stretch
-    of, members = hulls.of, hulls.members
+    of, members, length2 = hulls.of, hulls.members, room.length2
     least = np.inf
-    for q in range(cells.shape[0]):
-        if members[of[q]] == 1 and cells[q] != i:
-            x, y = difference(lattice, i, cells[q])
-            least = min(least, np.float64(x) * x + stretch * (np.float64(y) * y))
+    for q in room.alone:
+        if members[of[q]] == 1 and q != own:
+            least = min(least, length2[q])
     return least
 
 
 @kernel
-def _search_all(hulls, policy, domain, i, strategy, calibration, found):
-    """The best of all of C. Hulls are made and looked at where they may matter only."""
-    cells, lattice, stretch = domain.cells, policy.lattice, policy.stretch
-    limit = np.inf
-    if strategy == MIN_AREA and calibration == COMPONENT:
-        limit = _nearest_alone(hulls, policy, domain, i)
+def _list_within(room, own, limit):
+    """The positions whose edge is no longer than this, ascending; returns how many."""
+    found, length2 = room.found, room.length2
     n = 0
-    for q in range(cells.shape[0]):
-        x, y = difference(lattice, i, cells[q])
-        length2 = np.float64(x) * x + stretch * (np.float64(y) * y)
+    for q in range(length2.shape[0]):
         found[n] = q
-        n += cells[q] != i and length2 <= limit
-    return _consider(hulls, policy, domain, i, found, n, strategy, NONE)
+        n += length2[q] <= limit and q != own
+    return n
+
+
+@kernel
+def _take_nearest(room, n):
+    """The nearest of the n positions found, of equals the first one, moved to their end."""
+    found, length2 = room.found, room.length2
+    at = 0
+    for k in range(1, n):
+        if length2[found[k]] < length2[found[at]]:
+            at = k
+    q = found[at]
+    for k in range(at, n - 1):
+        found[k] = found[k + 1]
+    found[n - 1] = q
+
+
+@kernel
+def _search_all(hulls, policy, domain, i, strategy, calibration, room):
+    """The best of all of C. Hulls are made and looked at where they may matter only."""
+    own, best, limit = np.int64(domain.position[i]), NONE, np.inf
+    _measure(room, own, policy.stretch)
+    least_area = strategy == MIN_AREA and calibration == COMPONENT
+    if least_area:
+        limit = _nearest_alone(hulls, room, own)
+    n, first = _list_within(room, own, limit), 0
+    while least_area and n > 0 and first < _NEAREST:
+        _take_nearest(room, n)
+        n, first = n - 1, first + 1
+        nearest = room.found[n : n + 1]
+        hulls, best = _consider(hulls, policy, domain, i, nearest, 1, strategy, best)
+        if best.area == 0:  # all others are longer, and add no less
+            return hulls, best
+    return _consider(hulls, policy, domain, i, room.found, n, strategy, best)
 
 
 @kernel
@@ -166,13 +222,15 @@ def _search_rings(hulls, policy, domain, i, strategy, calibration, bound, found)
 
 
 @kernel
-def find_partner(hulls, policy, domain, i, strategy, calibration, bound, found):
+def find_partner(hulls, policy, domain, i, strategy, calibration, bound, room):
     """(hulls, position) of the partner that the strategy picks for location i."""
     if strategy == ARBITRARY:
         return hulls, np.int64(0 if domain.cells[0] != i else 1)
     if policy.rows > 0:
-        hulls, best = _search_rings(hulls, policy, domain, i, strategy, calibration, bound, found)
+        hulls, best = _search_rings(
+            hulls, policy, domain, i, strategy, calibration, bound, room.found
+        )
         if best.position >= 0:
             return hulls, best.position
-    hulls, best = _search_all(hulls, policy, domain, i, strategy, calibration, found)
+    hulls, best = _search_all(hulls, policy, domain, i, strategy, calibration, room)
     return hulls, best.position

@@ -8,14 +8,15 @@ import numpy as np
 from pglp_fast._kernels.base.growing import Pool, append, contents
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.base.lattice import difference
+from pglp_fast._kernels.geometry.hull import contains
 from pglp_fast._kernels.geometry.hull_growth import grow, perpendicular_reach
 
 from .component_hulls import ensure_hulls, make_hulls, polygon_of, set_hull
 from .detection import list_disconnected
 from .domain_hull import domain_hull
 from .domain_view import COMPONENT, GRAPH, MIN_ERROR, NONE, link_cliques, make_view, unlink_cliques
-from .neighbourhood import make_neighbourhood, mark_isolated, with_hull
-from .partner import Bound, find_partner
+from .neighbourhood import make_neighbourhood, mark_isolated, no_neighbourhood, with_hull
+from .partner import Bound, find_partner, make_room
 
 
 @kernel
@@ -40,8 +41,8 @@ def _add_edges(
     policy, domain, strategy, calibration, hulls, K, bound, around, alone, isolated, added
 ):
     """Join the isolated ones of ``alone`` in turn; returns how many edges were added."""
-    cells = domain.cells
-    joined, found = np.zeros(cells.shape[0], np.bool_), np.empty(cells.shape[0], np.int32)
+    cells, joined = domain.cells, np.zeros(domain.cells.shape[0], np.bool_)
+    room, one = make_room(hulls, policy, domain, calibration), np.empty(1, np.int32)
     n = 0
     for k in range(alone.shape[0]):
         p = np.int64(alone[k])
@@ -52,19 +53,22 @@ def _add_edges(
             if not isolated[k]:
                 continue
         i = np.int64(cells[p])
-        hulls, q = find_partner(hulls, policy, domain, i, strategy, calibration, bound, found)
-        found[0] = q
-        hulls = ensure_hulls(hulls, policy, domain, found, 1, strategy)
+        hulls, q = find_partner(hulls, policy, domain, i, strategy, calibration, bound, room)
+        one[0] = q
+        hulls = ensure_hulls(hulls, policy, domain, one, 1, strategy)
         b = hulls.of[q]
         x, y = difference(policy.lattice, i, cells[q])
-        larger = grow(polygon_of(hulls, b), x, y)
-        hulls = set_hull(hulls, b, larger, policy, strategy)
+        polygon = polygon_of(hulls, b)
+        grown = not contains(polygon, x, y)
+        if grown:
+            polygon = grow(polygon, x, y)
+            hulls = set_hull(hulls, b, polygon, policy, strategy)
         if calibration == COMPONENT:
             hulls.of[p] = b
             hulls.members[b] += 1
             bound = Bound(bound.reach, max(bound.largest_error, hulls.error[b]))
-        elif larger.shape[0] != K.shape[0] or np.any(larger != K):
-            K, bound = larger, Bound(perpendicular_reach(larger), bound.largest_error)
+        elif grown:
+            K, bound = polygon, Bound(perpendicular_reach(polygon), bound.largest_error)
             around = with_hull(around, policy, K)
         joined[p] = joined[q] = True
         added[n, 0], added[n, 1] = i, cells[q]
@@ -87,8 +91,9 @@ def repair_domain(policy, domain, strategy, calibration, added, exposed):
             domain.position[cells[p]] = p
         alone, isolated = domain.spare[:n_alone], np.ones(n_alone, np.bool_)
         hulls, K, bound = _starting_hulls(policy, domain, strategy, calibration)
-        around = make_neighbourhood(policy, domain, K)
+        around = no_neighbourhood()
         if calibration == GRAPH:
+            around = make_neighbourhood(policy, domain, K)
             mark_isolated(policy, domain, around, K, alone, isolated)
         n_isolated = isolated.sum()
         if cells.shape[0] > 1 and strategy != NONE:

@@ -12,6 +12,7 @@ from pglp_fast._kernels.base.bits import test1
 from pglp_fast._kernels.base.growing import with_room
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.base.lattice import difference
+from pglp_fast._kernels.base.sorting import insert
 from pglp_fast._kernels.geometry.hull import contains, is_symmetric
 from pglp_fast._kernels.geometry.hull_growth import grow
 from pglp_fast._kernels.noise.proof import clique_inside
@@ -27,6 +28,8 @@ from .domain_view import (
     unlink_cliques,
 )
 from .repair import repair_domain
+
+_FEW = 32  # positions that are sorted by insertion
 
 # As large as the map, so that nothing large is allocated at every step: a bitmask and clique heads,
 # empty between uses; positions; four rows for what is as long as a domain
@@ -153,7 +156,10 @@ def component_of(policy, repaired, p):
             e = after[e]
     for k in range(tail):
         seen[queue[k]] = 0
-    return np.sort(queue[:tail])
+    if tail > _FEW:
+        return np.sort(queue[:tail])
+    insert(queue, 0, tail)
+    return queue[:tail]
 
 
 @kernel

@@ -3,21 +3,10 @@
 import numpy as np
 import pytest
 
-from cases import HiddenWalk
+from cases import attack_moves, ring
 from pglp_fast._kernels.attack import gaps, records
 
 FOREVER = 10**13  # moves: nobody makes so many
-
-
-def moves_of(*matrices):
-    """The matrices, and the same transposed."""
-    A = np.array(matrices)
-    return tuple(records.Moves(*HiddenWalk._moves(B)) for B in (A, A.transpose(0, 2, 1)))
-
-
-def ring(n, stay):
-    """Stay, or go one on."""
-    return stay * np.eye(n) + (1 - stay) * np.roll(np.eye(n), 1, axis=1)
 
 
 def passed(A, cycle, kind, count, start, step=0):
@@ -28,7 +17,7 @@ def passed(A, cycle, kind, count, start, step=0):
     logs = np.log([start[c] for c in sorted(start)])
     kind = gaps.place(cells, logs, kind, layers.here)
     layers, m, kind, shift, gain = gaps.pass_gap(
-        *moves_of(*A), np.asarray(cycle), step, 1, count, kind, len(cells), layers
+        *attack_moves(*A), np.asarray(cycle), step, 1, count, kind, len(cells), layers
     )
     at = layers.here.cells[:m]
     value = layers.here.value[at]
@@ -52,35 +41,6 @@ def test_sums_are_products_with_powers(count, cycle):
         p = p @ A[cycle[t % len(cycle)]]
     assert cells == np.flatnonzero(p).tolist()
     assert values * np.exp(shift) == pytest.approx(p[p > 0], rel=1e-12)
-
-
-@pytest.mark.parametrize("kind", [gaps.SUM, gaps.BEST, gaps.BACK])
-@pytest.mark.parametrize("tiny", [1.0, 1e-250], ids=["plain", "underflow"])
-def test_only_what_leads_to_the_end_is_followed(kind, tiny):
-    """A walk on a ring of 60, to one location in ten moves: where the last move is made from, all
-    is as without, to the last bit; the rest of the ring is not there."""
-    rng = np.random.default_rng(1)
-    A = (ring(60, 0.4) + ring(60, 0.4).T) * rng.random((60, 60))
-    A /= A.sum(axis=1, keepdims=True)
-    ends, count = np.array([12], np.int32), 9
-    found = []
-    for towards in (True, False):
-        layers = records.make_workspace(60, 1.0, 1.0, 0).layers
-        cells, logs = np.array([5, 7, 40], np.int32), np.log([0.5, 0.3 * tiny, 0.2])
-        now = gaps.place(cells, logs, kind, layers.here)
-        how = *moves_of(A), np.array([0]), 3, 1, count, now, 3, layers
-        layers, m, now, *_ = gaps.pass_towards(*how, ends) if towards else gaps.pass_gap(*how)
-        assert (layers.hops == -1).all()
-        assert not layers.words.any()
-        assert not layers.there.value.any()
-        here, at = layers.here, layers.here.cells[:m]
-        last = at[A[at, 12] > 0]
-        found.append((now, last, here.value[last], here.other[last], here.origin[last]))
-        assert (m == len(last)) == towards
-        assert np.count_nonzero(here.value) <= m
-    for one, other in zip(*found, strict=True):
-        assert np.array_equal(one, other)
-    assert len(found[0][1]) == 3
 
 
 def test_a_gap_without_end_settles():
@@ -129,7 +89,7 @@ def test_what_underflows_goes_on_by_logarithms():
     n, layers = 2, records.make_workspace(2, 1.0, 1.0, 0).layers
     kind = gaps.place(np.array([0], np.int32), np.zeros(1), gaps.SUM, layers.here)
     layers, n, kind, shift, _ = gaps.pass_gap(
-        *moves_of(A), np.zeros(1, np.int64), 0, 1, 2000, kind, 1, layers
+        *attack_moves(A), np.zeros(1, np.int64), 0, 1, 2000, kind, 1, layers
     )
     assert (n, kind, shift) == (2, gaps.LOGS, 0.0)
     assert layers.here.value == pytest.approx([2000 * np.log(0.5), 0.0], rel=1e-12, abs=1e-12)
@@ -142,7 +102,7 @@ def test_gathering_at_targets():
     rng = np.random.default_rng(1)
     A = rng.dirichlet(np.ones(4), 4) * (rng.random((4, 4)) < 0.7)
     p = np.array([0.2, 0.0, 0.8, 0.0])
-    (_, turned), layer = moves_of(A), records.make_layer(4)
+    (_, turned), layer = attack_moves(A), records.make_layer(4)
     words, cells = np.zeros(1, np.uint64), np.array([0, 2], np.int32)
     targets = np.array([0, 1, 2, 3], np.int32)
     for logs, kind in ((np.log(p[cells]), gaps.SUM), (np.log(p[cells]) - 5000, gaps.SUM)):
@@ -167,7 +127,7 @@ def test_pulling_is_pushing(kind, n):
     rng = np.random.default_rng(n)
     A = (rng.random((8, 8)) < 0.4) * rng.random((8, 8))
     A[:, 3] = 0.0  # nothing leads there
-    moves, turned = moves_of(A)
+    moves, turned = attack_moves(A)
     cells = np.sort(rng.choice(8, n, replace=False)).astype(np.int32)
     words, found = np.zeros(1, np.uint64), []
     for pull in (False, True):
