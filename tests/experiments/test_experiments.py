@@ -586,7 +586,7 @@ def test_real_restaurants(folder):
     assert (town.visits > 0).sum() > 100
     assert ((town.visits > 0) <= (town.restaurants >= 0)).all()
     setup = Setup(folder, repetitions=2)
-    graphs = single.paper_policies(town)
+    graphs = single.paper_policies(town.grid, town.restaurants)
     rows = [
         r
         for p in graphs
