@@ -24,8 +24,7 @@ Policies = namedtuple(
 Chosen = namedtuple("Chosen", "policies number policy settings")
 
 
-@kernel
-def policy_at(policies, k):
+def _policy_at(policies, k):
     """Policy number k."""
     p = policies
     extent = p.extent[p.extent_start[k] : p.extent_start[k + 1]]
@@ -35,17 +34,36 @@ def policy_at(policies, k):
     )  # fmt: skip
 
 
-@kernel
-def choose(policies, settings, epsilons, number):
-    """A choice at hand."""
-    n, s = policies.cliques.shape[0], settings
-    which = number // n
+policy_at, _borrowed_policy_at = kernel(_policy_at), bare(_policy_at)
+
+
+@bare
+def _with_epsilon(s, epsilons, policies, number):
+    """The settings of a choice."""
+    which = number // policies
     bits = epsilons[which : which + 1].view(np.int64)[0]
-    own = Settings(
+    return Settings(
         epsilons[which], s.polygon, s.calibration, s.strategy, s.delta, s.exact, s.tables,
         s.with_hull, s.anchored, s.remap, bits, number,
     )  # fmt: skip
+
+
+@kernel
+def choose(policies, settings, epsilons, number):
+    """A choice at hand."""
+    n = policies.cliques.shape[0]
+    own = _with_epsilon(settings, epsilons, n, number)
     return Chosen(policies, number, policy_at(policies, number % n), own)
+
+
+@bare
+def borrow(chosen, epsilons, number):
+    """``choose`` for bare loops, which hold the policies anyway: references to some forty arrays
+    are not counted at each step, or each change of the choice."""
+    policies = chosen.policies
+    n = policies.cliques.shape[0]
+    own = _with_epsilon(chosen.settings, epsilons, n, number)
+    return Chosen(policies, number, _borrowed_policy_at(policies, number % n), own)
 
 
 @bare

@@ -12,7 +12,7 @@ from pglp_fast._kernels.base.bits import clear_cells, set1, test1
 from pglp_fast._kernels.base.jit import bare
 from pglp_fast._kernels.base.markov import scatter
 
-from .choices import choose_at, number_of_policy
+from .choices import borrow, number_at, number_of_policy
 from .forward import FLOOR, TINY
 from .ledger import intersect, stays
 from .patterns import MAX_CELLS, anchor_of, describe, seek
@@ -24,7 +24,7 @@ def _values_of(sums, targets, n, values):
     """Whether all sums are there without underflow; they are written out."""
     fits = n <= MAX_CELLS
     for k in range(min(n, MAX_CELLS)):
-        values[k] = sums[targets[k]]
+        values[k] = sums[np.uint32(targets[k])]
         fits &= values[k] >= TINY
     return fits
 
@@ -32,9 +32,9 @@ def _values_of(sums, targets, n, values):
 @bare
 def _members(label, cells, n, s, positions):
     """(how many members the component of s has, which of them s is); positions are written out."""
-    p = 0
+    p = np.uint32(0)
     while cells[p] != s:
-        p += 1
+        p = np.uint32(p + 1)
     wanted, k, place = label[p], 0, 0
     for q in range(n):
         positions[k] = q
@@ -51,12 +51,13 @@ def _update(chances, logs, at, positions, k, cells, values, new_cells, new_value
     n = 0
     total, least = 0.0, np.inf
     for q in range(k):
-        if logs[at + q] == -np.inf:
+        entry, p = np.uint64(at + q), np.uint64(positions[q])
+        if logs[entry] == -np.inf:
             continue
-        value = values[positions[q]] * chances[at + q]
+        value = values[p] * chances[entry]
         if value < TINY:
             return -1
-        new_cells[n], new_values[n] = cells[positions[q]], value
+        new_cells[n], new_values[n] = cells[p], value
         total += value
         least = min(least, value)
         n += 1
@@ -151,7 +152,9 @@ def glide(chosen, moves, space, tables, requests, words, span, at, sizes, before
     event, the step of the belief)."""
     e, counts = span[0], space.patterns.counts
     while e < span[1] and requests.steps[e] == at + 1:
-        chosen = choose_at(chosen, requests, out.released, e, span[3])
+        number = number_at(chosen.policies, requests, out.released, e, span[3])
+        if number != chosen.number:
+            chosen = borrow(chosen, requests.epsilons, number)
         slot, n, entry, z = take_common(
             chosen, moves, space, tables, requests.cells[e], words[e - span[2], 0], at, sizes,
             before,
