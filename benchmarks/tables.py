@@ -9,6 +9,7 @@ table. No number of theirs is typed by hand.
 import argparse
 import platform
 import re
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -94,7 +95,22 @@ def traces():
     for column in walks(grid, 1000, 20).T:
         stream.step(column)
     rows.append(("state of a user between steps", f"{stream.memory() / 1000:.0f} bytes", ""))
+    peak = _peak_of_many_users()
+    what = "memory of a process that releases 100,000 users x 100 on 1000 x 1000"
+    each = f"{peak / 10_000_000:.0f} bytes a user-step, all included"
+    rows.append((what, f"{_ratio(peak / 2**30)} GiB", each))
     return _table(("what", "takes", "against"), rows)
+
+
+def _peak_of_many_users():
+    """Most bytes that a process of its own ever had."""
+    code = "import resource; from benchmarks.workloads import many_users; "
+    code += "releaser, traces = many_users(); releaser.run(traces, 'point'); "
+    code += "print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return int(done.stdout) * 1024  # Linux counts in KiB
 
 
 def domains():

@@ -4,7 +4,7 @@ import numpy as np
 
 import pglp_fast as pf
 
-from .workloads import check_ins, city, places, walks, whole_map
+from .workloads import check_ins, city, many_users, places, walks, whole_map
 
 
 class Forward:
@@ -78,6 +78,18 @@ class Sizes:
         self.releaser.run(self.traces, "point")
 
     def peakmem_run(self, users, steps, side):
+        self.releaser.run(self.traces, "point")
+
+
+class Largest:
+    """Memory of 100,000 users x 100 steps on a million cells."""
+
+    timeout = 600
+
+    def setup(self):
+        self.releaser, self.traces = many_users()
+
+    def peakmem_run(self):
         self.releaser.run(self.traces, "point")
 
 

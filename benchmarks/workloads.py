@@ -51,6 +51,13 @@ def walks(grid, users, steps, seed=0):
     return out
 
 
+def many_users(users=100_000, steps=100, side=1000):
+    """(releaser, traces): exact P-PIM over blocks of 3."""
+    grid, model = city(side)
+    releaser = pf.TraceReleaser(pf.blocks(grid, 3), model, epsilon=1.0)
+    return releaser, walks(grid, users, steps)
+
+
 def places(n=7004, near=8, seed=0):
     """(Points, model, policy): places in 60 clusters, moves to the nearest ones, and the same
     category within a kilometre."""

@@ -58,8 +58,8 @@ def choose(policies, settings, epsilons, number):
 
 @bare
 def borrow(chosen, epsilons, number):
-    """``choose`` for bare loops, which hold the policies anyway: references to some forty arrays
-    are not counted at each step, or each change of the choice."""
+    """``choose`` for bare loops alone, which count no references to arrays: whoever counts them
+    would give back here what was never taken."""
     policies = chosen.policies
     n = policies.cliques.shape[0]
     own = _with_epsilon(chosen.settings, epsilons, n, number)
