@@ -19,7 +19,7 @@ from pglp_fast._kernels.attack import records as attack_records
 from pglp_fast._kernels.base import chacha
 from pglp_fast._kernels.exposure import domain_view
 from pglp_fast._kernels.geometry import hull
-from pglp_fast._kernels.noise import alias as alias_rows, cones
+from pglp_fast._kernels.noise import alias_rows, cones
 from pglp_fast._kernels.noise.noise_polygon import HULL
 from pglp_fast._kernels.trace import records as trace_records, table_cache as trace_tables
 from pglp_fast._kernels.trace.choices import choose

@@ -2,8 +2,8 @@
 
 import numpy as np
 
+from pglp_fast._kernels.attack.no_release import guess_unseen
 from pglp_fast._kernels.attack.records import Moves, Observations
-from pglp_fast._kernels.attack.unseen import guess_unseen
 from pglp_fast._util import validate as check
 from pglp_fast._util.threads import run_ranges
 

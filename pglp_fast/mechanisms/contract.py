@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pglp_fast._kernels.noise.tables import Requests
+from pglp_fast._kernels.noise.alias_tables import Requests
 from pglp_fast._util import validate as check
 from pglp_fast.errors import (
     InvalidDomain,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pglp_fast._kernels.exposure import detection, domain_view, repair as repair_kernels
+from pglp_fast._kernels.exposure import domain_view, graph_repair as repair_kernels, isolated_nodes
 from pglp_fast._util import validate as check
 from pglp_fast._util.arrays import for_kernels, starts_of
 from pglp_fast._util.threads import run_ranges
@@ -197,7 +197,7 @@ def isolated_many(
 
     def part(start: int, stop: int) -> None:
         scratch, head = _scratch(graph, largest)
-        parts[start] = detection.list_isolated_domains(
+        parts[start] = isolated_nodes.list_isolated_domains(
             policy, matrix, start, stop, by_graph, scratch, head, counts
         )
 

@@ -2,8 +2,8 @@
 
 Somebody's next release is mostly like the last one: under the policy and the epsilon that hold
 unless told, from a domain of a pattern and with a table that are known. Such a step is one call of
-``_kernels.trace.few.step_few``. Any other step is left to the engine, which says what is wrong
-where something is; both release the same cells."""
+``_kernels.trace.few_users.step_few``. Any other step is left to the engine, which says what is
+wrong where something is; both release the same cells."""
 
 from math import inf
 from typing import Any
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pglp_fast._kernels.trace.few import TOLD, step_few
+from pglp_fast._kernels.trace.few_users import TOLD, step_few
 from pglp_fast._util import validate as check
 
 from .engine import WORTH_A_THREAD, State, TraceEngine

@@ -19,7 +19,7 @@ class PackedState:
 
     Attributes
     ----------
-    words : as in ``_kernels.trace.few``
+    words : as in ``_kernels.trace.few_users``
     """
 
     def __init__(self, words: NDArray[np.int64], like: State):

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pglp_fast._kernels.base.bound import bind
-from pglp_fast._kernels.noise import weights
-from pglp_fast._kernels.noise.alias import TOTAL
+from pglp_fast._kernels.base.bound_arrays import bind
+from pglp_fast._kernels.noise import integer_weights
+from pglp_fast._kernels.noise.alias_rows import TOTAL
 from pglp_fast._kernels.policy import shapes
 from pglp_fast._kernels.trace import table_cache as kernels
 from pglp_fast._util.arrays import Growing
@@ -163,10 +163,10 @@ class TableBook:
         logs = mechanism.log_matrix(component)
         W, protected = np.empty((k, k), np.uint64), self._protected(component, mechanism.epsilon)
         bound = exp_lower_bound(mechanism.epsilon)
-        if not np.isfinite(weights.prove_weights(np.exp(logs), protected, bound, W)):
+        if not np.isfinite(integer_weights.prove_weights(np.exp(logs), protected, bound, W)):
             raise PGLPError(
                 f"no integer weights for a component of {k} locations keep the bound within "
-                f"{weights.MAX_DISTANCE:g} of its probabilities: use a larger epsilon"
+                f"{integer_weights.MAX_DISTANCE:g} of its probabilities: use a larger epsilon"
             )
         cumulative = np.cumsum(W, axis=1, dtype=np.uint64)
         worst = _proved(cumulative, protected, bound)
@@ -203,7 +203,7 @@ def _proved(cumulative: NDArray[np.uint64], protected: shapes.Protected, bound: 
     read = np.diff(cumulative, axis=1, prepend=np.uint64(0))
     worst = np.empty(4)
     whole = bool((cumulative[:, -1] == TOTAL).all())
-    if not (whole and weights.check_weights(read, protected, bound, worst)):
+    if not (whole and integer_weights.check_weights(read, protected, bound, worst)):
         raise PGLPError(
             f"a table of {len(read)} locations breaks its own bound: nothing is drawn from it"
         )

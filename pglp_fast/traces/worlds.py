@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from pglp_fast._kernels.base.bound import Bound, bind
+from pglp_fast._kernels.base.bound_arrays import Bound, bind
 from pglp_fast._kernels.trace import records
 
 

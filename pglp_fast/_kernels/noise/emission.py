@@ -18,7 +18,7 @@ from pglp_fast._kernels.geometry.polygons import polygon_of
 from pglp_fast._kernels.policy.shapes import members_of, sites_of
 
 from .line_emission import linear
-from .regions import (
+from .voronoi_regions import (
     between_rays,
     bisectors,
     clip,

@@ -14,10 +14,10 @@ from pglp_fast._kernels.base.rows import row_cells
 from pglp_fast._kernels.exposure.repaired_domain import discard, make_repaired_domain
 
 from .choices import choose, choose_at, number_of_policy
-from .first import begin, component_at, learn_component, take_first, tell_first
+from .common_step import glide
+from .first_release import begin, component_at, learn_component, take_first, tell_first
 from .forward import Belief, cut_domain, predict, through_silence
-from .glide import glide
-from .large import Kept, keep_large, leave, nothing_kept
+from .large_domains import Kept, keep_large, leave, nothing_kept
 from .ledger import Account, keep_cells, keep_edges, open_account
 from .patterns import MAX_CELLS, refresh
 from .pools import collect, make_pools, record, store

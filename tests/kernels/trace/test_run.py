@@ -14,7 +14,7 @@ from cases import (
     trace_requests,
     trace_settings,
 )
-from pglp_fast._kernels.base.bound import bind
+from pglp_fast._kernels.base.bound_arrays import bind
 from pglp_fast._kernels.base.rows import Rows
 from pglp_fast._kernels.trace import records, run
 from pglp_fast._kernels.trace.records import LOGS, NOT_STARTED, OWN

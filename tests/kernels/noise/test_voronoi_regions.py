@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import pglp_fast as pf
-from pglp_fast._kernels.noise import regions
+from pglp_fast._kernels.noise import voronoi_regions
 
 SQUARE = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)], float)
 WHOLE = 1, 0, 0, 1  # the plain frame
@@ -15,8 +15,8 @@ def around(z, stretch=1.0, frame=WHOLE):
     """Bisectors of a site of a 3 x 3 grid."""
     sites = pf.Grid(3, 3).lattice.astype(np.int64)
     near = np.empty(9, np.int64)
-    n = regions.voronoi_neighbours(sites, z, stretch, near)
-    return regions.bisectors(z, sites, near[:n], stretch, SQUARE, *frame)
+    n = voronoi_regions.voronoi_neighbours(sites, z, stretch, near)
+    return voronoi_regions.bisectors(z, sites, near[:n], stretch, SQUARE, *frame)
 
 
 def region(z, source, edge=EAST):
@@ -25,10 +25,10 @@ def region(z, source, edge=EAST):
     c, n = found.lines[:, 2].copy(), len(found.lines)
     beyond = found.lines[:, 0] * x + found.lines[:, 1] * y - c
     cutting, points, rays = np.empty(n, np.int64), np.empty((4, n + 10)), np.empty((2, 5))
-    n = regions.find_cutting(found.climbs, beyond, *edge, cutting)
+    n = voronoi_regions.find_cutting(found.climbs, beyond, *edge, cutting)
     if n < 0:
         return set(), False
-    m, open_ = regions.cone_region(
+    m, open_ = voronoi_regions.cone_region(
         found, c, cutting, n, SQUARE, SQUARE, *edge, float(x), float(y), points, rays
     )
     return set(zip(points[0, :m].tolist(), points[1, :m].tolist(), strict=True)), open_
@@ -38,9 +38,9 @@ def region(z, source, edge=EAST):
 def test_neighbours_of_a_grid(stretch):
     near = np.empty(25, np.int64)
     sites = pf.Grid(5, 5).lattice.astype(np.int64)
-    n = regions.voronoi_neighbours(sites, 12, stretch, near)
+    n = voronoi_regions.voronoi_neighbours(sites, 12, stretch, near)
     assert sorted(near[:n]) == [7, 11, 13, 17]
-    n = regions.voronoi_neighbours(sites, 0, stretch, near)
+    n = voronoi_regions.voronoi_neighbours(sites, 0, stretch, near)
     assert sorted(near[:n]) == [1, 5]
 
 
@@ -68,7 +68,7 @@ def test_bisectors_in_another_frame():
 def test_constants_from_a_source():
     """The same side of each bisector, whether x is counted from z or from the source."""
     found, c = around(4), np.empty(4)
-    regions.from_source(found, 2, -1, c)
+    voronoi_regions.from_source(found, 2, -1, c)
     assert c == pytest.approx(found.lines[:, 2] - found.lines[:, :2] @ [2, -1])
 
 
@@ -94,22 +94,24 @@ def pieces(sites, z, source, K):
     """For each cone from a site: the part of z's region in it as its two rays tell it (None where
     they do not), and as clipping finds it; vertices in order, and whether it is open."""
     near = np.empty(len(sites), np.int64)
-    near = near[: regions.voronoi_neighbours(sites, z, 1.0, near)]
-    found = regions.bisectors(z, sites, near, 1.0, K, *WHOLE)
+    near = near[: voronoi_regions.voronoi_neighbours(sites, z, 1.0, near)]
+    found = voronoi_regions.bisectors(z, sites, near, 1.0, K, *WHOLE)
     x, y = (sites[source] - sites[z]).astype(float).tolist()
     c = found.lines[:, 2].copy()
     beyond = found.lines[:, :2] @ [x, y] - c
     ends, cutting = np.empty((len(K), 4)), np.empty(len(c), np.int64)
-    regions.ray_ends(found.climbs, beyond, ends)
+    voronoi_regions.ray_ends(found.climbs, beyond, ends)
     for i in range(len(K)):
         edge = i, (i + 1) % len(K)
         points, rays = np.empty((4, len(c) + 10)), np.empty((2, 5))
-        m, open_ = regions.between_rays(ends, *edge, K, x, y, points, rays)
+        m, open_ = voronoi_regions.between_rays(ends, *edge, K, x, y, points, rays)
         told = (points[:2, :m].T.copy(), open_, rays[:, :2].copy()) if m >= 0 else None
-        n = regions.find_cutting(found.climbs, beyond, *edge, cutting)
+        n = voronoi_regions.find_cutting(found.climbs, beyond, *edge, cutting)
         clipped = np.zeros((0, 2)), False, rays[:, :2]
         if n >= 0:
-            m, open_ = regions.cone_region(found, c, cutting, n, K, K, *edge, x, y, points, rays)
+            m, open_ = voronoi_regions.cone_region(
+                found, c, cutting, n, K, K, *edge, x, y, points, rays
+            )
             clipped = points[:2, :m].T.copy(), open_, rays[:, :2].copy()
         yield told, clipped
 

@@ -4,7 +4,7 @@ import numpy as np
 
 import naive
 from cases import oracle_of, random_views
-from pglp_fast._kernels.exposure import detection as kernels
+from pglp_fast._kernels.exposure import isolated_nodes as kernels
 from pglp_fast._kernels.exposure.domain_view import unlink_cliques
 
 

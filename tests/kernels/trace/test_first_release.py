@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pglp_fast._kernels.trace import first as kernels
+from pglp_fast._kernels.trace import first_release as kernels
 from pglp_fast._kernels.trace.forward import Belief
 from pglp_fast._kernels.trace.records import LOGS, make_outputs, make_step_workspace
 from pglp_fast._kernels.trace.table_cache import Tables

@@ -5,7 +5,7 @@ import pytest
 
 import naive
 from cases import oracle_of, random_views
-from pglp_fast._kernels.exposure import repair as kernels
+from pglp_fast._kernels.exposure import graph_repair as kernels
 from pglp_fast._kernels.exposure.domain_view import COMPONENT, GRAPH, unlink_cliques
 
 STRATEGIES = ("min-area", "nearest", "arbitrary", "min-error")

@@ -8,8 +8,8 @@ from pglp_fast._kernels.base.chacha import CHUNK, LANES, TABLE, draw, draw_one
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.policy.shapes import protected_of
 
-from .alias import build_alias, pick
-from .weights import prove_weights
+from .alias_rows import build_alias, pick
+from .integer_weights import prove_weights
 
 # What is to be released: the generator's key, who asks and when (one for each cell, or one for all:
 # see ``chacha.draw``), and the true cells.

@@ -7,7 +7,7 @@ import pglp_fast as pf
 from cases import chosen_of, moves_of, tables_of, trace_requests, trace_settings
 from pglp_fast._kernels.base.bits import set_cells
 from pglp_fast._kernels.exposure.repaired_domain import discard, make_repaired_domain
-from pglp_fast._kernels.trace import glide as kernels, records, release
+from pglp_fast._kernels.trace import common_step as kernels, records, release
 from pglp_fast._kernels.trace.forward import Belief
 from pglp_fast._kernels.trace.records import OWN
 from pglp_fast.mechanisms.randomness import make_key

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cases import attack_moves, ring
-from pglp_fast._kernels.attack import gaps, records, towards
+from pglp_fast._kernels.attack import gaps, records, short_gaps
 
 
 def walk(rng, n=60, far=1):
@@ -37,7 +37,7 @@ def test_only_what_leads_to_the_end_is_followed(kind, tiny, far, count):
         cells, logs = np.array([5, 7, 40], np.int32), np.log([0.5, 0.3 * tiny, 0.2])
         now = gaps.place(cells, logs, kind, layers.here)
         how = *attack_moves(A), np.array([0]), 3, 1, count, now, 3, layers
-        layers, m, now, *_ = towards.pass_towards(*how, ends) if toward else gaps.pass_gap(*how)
+        layers, m, now, *_ = short_gaps.pass_towards(*how, ends) if toward else gaps.pass_gap(*how)
         clean(layers)
         here, at = layers.here, np.sort(layers.here.cells[:m])
         last = at[A[at, 12] > 0]
@@ -63,13 +63,13 @@ def test_sums_and_best_paths_at_once(count, far):
     ends, n = np.array([1, 8, 35], np.int32), len(A)
     moves, turned = attack_moves(A)
     layers, both = (records.make_workspace(n, 1.0, 1.0, 0) for _ in range(2))
-    assert towards.is_short(moves, count, ends, layers.layers)
-    assert towards.place_both(cells, logs, scores, both.layers.here)
+    assert short_gaps.is_short(moves, count, ends, layers.layers)
+    assert short_gaps.place_both(cells, logs, scores, both.layers.here)
     how = moves, turned, np.array([0]), 0, 1, count
-    after, m, kind, *_ = towards.pass_towards(*how, gaps.BOTH, 3, both.layers, ends)
+    after, m, kind, *_ = short_gaps.pass_towards(*how, gaps.BOTH, 3, both.layers, ends)
     assert kind == gaps.BOTH
     clean(after)
-    assert towards.gather_both(turned, after.here, ends, both.arrivals)
+    assert short_gaps.gather_both(turned, after.here, ends, both.arrivals)
     gaps.empty_layer(after.here, m)
     assert not after.here.value.any()
     sums, best, back = layers.arrivals
@@ -99,9 +99,9 @@ def test_an_underflow_parts_sums_from_best_paths():
     A = walk(np.random.default_rng(0)) * 1e-60
     layers = records.make_workspace(60, 1.0, 1.0, 0).layers
     cells, zero, ends = np.array([5], np.int32), np.zeros(1), np.array([7], np.int32)
-    assert not towards.place_both(cells, zero - 700.0, zero, layers.here)
-    assert towards.place_both(cells, zero, zero, layers.here)
-    layers, m, kind, *_ = towards.pass_towards(
+    assert not short_gaps.place_both(cells, zero - 700.0, zero, layers.here)
+    assert short_gaps.place_both(cells, zero, zero, layers.here)
+    layers, m, kind, *_ = short_gaps.pass_towards(
         *attack_moves(A), np.array([0]), 0, 1, 9, gaps.BOTH, 1, layers, ends
     )
     assert kind == gaps.SPLIT
@@ -109,9 +109,9 @@ def test_an_underflow_parts_sums_from_best_paths():
     gaps.empty_layer(layers.here, m)
     assert not layers.here.value.any()
     space = records.make_workspace(60, 1.0, 1.0, 0)
-    assert towards.place_both(cells, zero - 600.0, zero, space.layers.here)
+    assert short_gaps.place_both(cells, zero - 600.0, zero, space.layers.here)
     turned = attack_moves(A)[1]
-    assert not towards.gather_both(turned, space.layers.here, cells, space.arrivals)
+    assert not short_gaps.gather_both(turned, space.layers.here, cells, space.arrivals)
 
 
 def test_how_far_locations_are_from_the_ends():
@@ -119,7 +119,7 @@ def test_how_far_locations_are_from_the_ends():
     _, turned = attack_moves(ring(20, 0.5))
     hops, queue, levels = np.full(20, -1, np.int32), np.empty(20, np.int32), np.empty(5, np.int64)
     ends = np.array([3, 10], np.int32)
-    n = towards.count_hops(turned.indptr[0], turned.indices, ends, hops, queue, levels)
+    n = short_gaps.count_hops(turned.indptr[0], turned.indices, ends, hops, queue, levels)
     assert levels.tolist() == [2, 4, 6, 8, 10]
     assert n == 10
     assert sorted(queue[:n]) == [*range(0, 4), *range(6, 11), 19]
@@ -131,8 +131,8 @@ def test_when_a_gap_is_short():
     two, _ = attack_moves(ring(20, 0.5), ring(20, 0.2))
     layers = records.make_workspace(20, 1.0, 1.0, 0).layers
     one, many = np.zeros(1, np.int32), np.zeros(2, np.int32)
-    assert towards.is_short(moves, 64, one, layers)
-    assert not towards.is_short(moves, 65, one, layers)
-    assert not towards.is_short(moves, 0, one, layers)
-    assert not towards.is_short(moves, 9, many, layers)
-    assert not towards.is_short(two, 9, one, layers)
+    assert short_gaps.is_short(moves, 64, one, layers)
+    assert not short_gaps.is_short(moves, 65, one, layers)
+    assert not short_gaps.is_short(moves, 0, one, layers)
+    assert not short_gaps.is_short(moves, 9, many, layers)
+    assert not short_gaps.is_short(two, 9, one, layers)

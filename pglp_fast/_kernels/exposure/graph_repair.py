@@ -12,9 +12,9 @@ from pglp_fast._kernels.geometry.hull import contains
 from pglp_fast._kernels.geometry.hull_growth import grow, perpendicular_reach
 
 from .component_hulls import ensure_hulls, make_hulls, polygon_of, set_hull
-from .detection import list_disconnected
 from .domain_hull import domain_hull
 from .domain_view import COMPONENT, GRAPH, MIN_ERROR, NONE, link_cliques, make_view, unlink_cliques
+from .isolated_nodes import list_disconnected
 from .neighbourhood import make_neighbourhood, mark_isolated, no_neighbourhood, with_hull
 from .partner import Bound, find_partner, make_room
 

@@ -7,7 +7,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from pglp_fast._kernels.noise import weights as kernels
+from pglp_fast._kernels.noise import integer_weights as kernels
 from pglp_fast._kernels.policy.shapes import Protected
 from pglp_fast.mechanisms.exp_bound import exp_lower_bound
 

@@ -7,7 +7,7 @@ import pglp_fast as pf
 from cases import words
 from pglp_fast._kernels.base.chacha import TABLE
 from pglp_fast._kernels.geometry.polygons import Polygons
-from pglp_fast._kernels.noise import alias, tables
+from pglp_fast._kernels.noise import alias_rows, alias_tables
 from pglp_fast.mechanisms.exp_bound import exp_lower_bound
 from pglp_fast.mechanisms.randomness import make_key
 from pglp_fast.policy.groups import make_groups
@@ -26,30 +26,30 @@ def groups():
 @pytest.fixture
 def filled(groups):
     bits, offset = np.array([2, 1]), np.array([0, -1])
-    rows = alias.AliasTables(bits, offset, np.zeros(12, np.uint64), np.zeros(12, np.int32))
+    rows = alias_rows.AliasTables(bits, offset, np.zeros(12, np.uint64), np.zeros(12, np.int32))
     none, out = (np.zeros((0, 2), np.int64), np.zeros(3, np.int64)), np.empty((2, 2))
     bound = exp_lower_bound(1.0)
     which, at = np.array([0]), np.array([0])
     args = groups, Polygons(*none), False, P.ravel().copy(), at, bound, rows
-    tables.fill_tables(which, 0, 1, *args, out)
+    alias_tables.fill_tables(which, 0, 1, *args, out)
     assert out[0, 1] == pytest.approx(0.0, abs=1e-15)
     return rows
 
 
 def test_weights_are_the_probabilities(filled):
     W = np.empty((3, 3), np.uint64)
-    assert alias.read_rows(filled, 0, W)
+    assert alias_rows.read_rows(filled, 0, W)
     assert pytest.approx(P, abs=2e-6) == W / 2**63
 
 
 def test_who_is_outside(groups):
     address = groups.address
-    assert tables.first_outside(np.array([0, 7]), 9, address) == -1
-    assert tables.first_outside(np.array([0, 8, 1]), 9, address) == 1
-    assert tables.first_outside(np.array([-1]), 9, address) == 0
-    assert tables.first_outside(np.array([0, 9]), 9, address) == 1
+    assert alias_tables.first_outside(np.array([0, 7]), 9, address) == -1
+    assert alias_tables.first_outside(np.array([0, 8, 1]), 9, address) == 1
+    assert alias_tables.first_outside(np.array([-1]), 9, address) == 0
+    assert alias_tables.first_outside(np.array([0, 9]), 9, address) == 1
     used = np.zeros(2, bool)
-    tables.mark_shapes(np.array([6, 7]), groups, used)
+    alias_tables.mark_shapes(np.array([6, 7]), groups, used)
     assert used.tolist() == [False, True]
 
 
@@ -59,12 +59,14 @@ def test_releases_are_what_the_words_pick(groups, filled):
     cells = np.arange(n, dtype=np.int32) % 8
     out = np.full(n, -7, np.int32)
     zero = np.zeros(1, np.int64)
-    tables.release_table(tables.Requests(key, zero, zero, cells), 0, n, groups, filled, out)
+    alias_tables.release_table(
+        alias_tables.Requests(key, zero, zero, cells), 0, n, groups, filled, out
+    )
     for user, cell in enumerate(cells.tolist()):
         if cell >= 6:
             assert out[user] == -7
             continue
         (word,) = words(key, user, 0, 0, TABLE)
         row = 4 * (cell % 3)
-        place = alias.pick(np.uint64(word), filled.cut, filled.alias, row, 2)
+        place = alias_rows.pick(np.uint64(word), filled.cut, filled.alias, row, 2)
         assert out[user] == cell // 3 * 3 + place

@@ -9,7 +9,7 @@ import numpy as np
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.policy.shapes import PLAIN, connected
 
-from .alias import TOTAL
+from .alias_rows import TOTAL
 
 MAX_DISTANCE = 1e-6  # between what is drawn and the exact probabilities, in total variation
 # Of a row, left to fill up with: about what float64 is off in its sum, so that a second try may be

@@ -10,7 +10,7 @@ from pglp_fast._kernels.base.chacha import GEOMETRIC, draw
 from pglp_fast._kernels.base.jit import kernel
 
 from .choices import Chosen, policy_at
-from .glide import take_common
+from .common_step import take_common
 from .patterns import MAX_CELLS
 from .records import OWN, Moves
 from .spending import add

@@ -5,7 +5,7 @@ import pytest
 
 import naive_attacks as naive
 from cases import HiddenWalk
-from pglp_fast._kernels.attack import unseen
+from pglp_fast._kernels.attack import no_release
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -14,7 +14,7 @@ def test_guesses_follow_the_moved_prior(seed):
     guesses, one = np.full(walk.steps, -1, np.int32), np.zeros(1, np.int64)
     first, after = np.array([0, walk.steps]), np.arange(walk.steps)
     how = walk.moves, walk.turned, walk.seen, walk.where, one, one, first, after, 0, 1
-    unseen.guess_unseen(*how, guesses)
+    no_release.guess_unseen(*how, guesses)
     xy, every = walk.grid.xy(np.arange(walk.size)), np.arange(walk.size)
     p = np.array([float(x) for x in walk.paths.prior])
     for t in range(walk.steps):
@@ -33,5 +33,5 @@ def test_a_settled_prior_keeps_its_guess():
     guesses, one = np.full(4, -1, np.int32), np.array([0])
     first, after = np.array([0, 4]), np.array([0, 1, 2, 9])
     how = stay, stay, walk.seen, walk.where, one, one, first, after, 0, 1
-    unseen.guess_unseen(*how, guesses)
+    no_release.guess_unseen(*how, guesses)
     assert len(set(guesses.tolist())) == 1
