@@ -17,16 +17,16 @@ from pglp_fast._util.threads import run_ranges
 from pglp_fast.errors import InvalidEvidence, InvalidParameter
 from pglp_fast.space.locations import Locations
 
-from .attack_table import NOTHING, AttackRow, AttackTable, clustered_mean
-from .evidence import Evidence
-from .observations import (
+from .attack_inputs import (
     has_gaps,
     map_of,
     moves_of,
     observations_of,
     persons_worth_a_thread,
 )
-from .unseen import guesses_without_release
+from .attack_table import NOTHING, AttackRow, AttackTable, clustered_mean
+from .evidence import Evidence
+from .no_release import guesses_without_release
 
 Reals = NDArray[np.float64]
 

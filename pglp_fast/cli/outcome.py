@@ -5,8 +5,8 @@ from dataclasses import asdict
 
 from pglp_fast.adversary.attack_table import OFTEN, warning
 from pglp_fast.errors import PGLPError
-from pglp_fast.evaluation.expected import expected_error
 from pglp_fast.evaluation.headline import headline
+from pglp_fast.evaluation.mean_error import expected_error
 from pglp_fast.mechanisms.registry import MECHANISMS, load
 from pglp_fast.pipeline.fingerprint import OWN
 from pglp_fast.pipeline.maps import describe

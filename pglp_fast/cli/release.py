@@ -202,8 +202,8 @@ def _run(options: argparse.Namespace) -> None:
     from pathlib import Path
 
     import pglp_fast as pf
-    from pglp_fast.pipeline.job import work_of
     from pglp_fast.pipeline.paths import refuse_inputs, refuse_pipes, target_of
+    from pglp_fast.pipeline.work_folder import work_of
 
     from . import maps
     from .outcome import tell

@@ -19,7 +19,7 @@ from pglp_fast.policy.graph import PolicyGraph, require_policy
 from pglp_fast.space.grid import Grid
 from pglp_fast.space.locations import Locations, require_locations
 
-from .expected import expected_error
+from .mean_error import expected_error
 from .privacy import privacy
 
 _CANDIDATES = 4_000  # places that an adversary without a release chooses among, the likeliest

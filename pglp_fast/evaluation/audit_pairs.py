@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from pglp_fast.policy.domain import Domain
 from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.policy.groups import make_groups
-from pglp_fast.policy.hull import sensitivity_hull
+from pglp_fast.policy.sensitivity import sensitivity_hull
 
 _MEMBERS = 64  # of a component that are asked for their neighbours, extreme ones first
 

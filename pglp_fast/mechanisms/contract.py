@@ -26,7 +26,7 @@ from pglp_fast.policy.components import Component
 from pglp_fast.policy.domain import Domain, require_domain
 from pglp_fast.policy.graph import PolicyGraph, require_policy
 from pglp_fast.policy.groups import CALIBRATIONS, Groups, make_groups
-from pglp_fast.policy.weights import epsilon_of_noise
+from pglp_fast.policy.weighted_edges import epsilon_of_noise
 from pglp_fast.space.locations import Locations, require_locations, require_same_map
 
 from .options import check_weights, checked_outputs

@@ -23,7 +23,7 @@ from pglp_fast.policy.domain import Domain
 from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.policy.groups import CALIBRATIONS
 from pglp_fast.policy.named import complete
-from pglp_fast.policy.weights import epsilon_of_noise
+from pglp_fast.policy.weighted_edges import epsilon_of_noise
 
 from .contract import Floats, Mechanism
 from .geometric_sampler import GeometricSampler, MapSampler

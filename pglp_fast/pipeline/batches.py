@@ -29,18 +29,18 @@ from pglp_fast.traces.ledger_file import LedgerFile
 from pglp_fast.traces.proof import Proof
 from pglp_fast.traces.state_rows import join_users, take_users
 
-from .alone import BookedRows
 from .booking import refuse_over_budget
 from .certificate import Account, Certificate
-from .moving import admission, bare_of, followed
 from .person_store import Known, PersonStore
 from .persons import Numbers
+from .places_and_choices import check_places, place_and_choose
 from .plan import Plan
 from .released import BUDGET, EXPOSED, LATE, REPEAT, STEP, SURROGATE, Added, Choice, Outcome
-from .rows import check_places, place_and_choose
+from .single_releases import BookedRows
 from .sink import Layout, released_schema, shape_of
 from .source import Batch, batch_of, reading_of
 from .steps import Steps, lay_out, step_numbers
+from .trace_releases import admission, bare_of, followed
 from .warm import compile_once
 
 pa = Later("pyarrow")

@@ -27,14 +27,14 @@ from pglp_fast.traces.job_ledger import Spent
 
 from .booking import read_before, write_ledger
 from .fingerprint import Fingerprint
-from .moving import Fixes, bare_of, release_fixes
 from .persons import Numbers, ledger_numbers, tell_apart
+from .places_and_choices import place_and_choose
 from .released import Added, Choice, Outcome
-from .rows import place_and_choose
 from .sink import Layout, writing
 from .spill import read_spill, spill_facts, write_spill
 from .steps import Steps
 from .task_context import Chunk, Context, chunks_of, context_of
+from .trace_releases import Fixes, bare_of, release_fixes
 from .warm import compile_once
 
 CHUNK_ROWS = 1 << 20  # of a file of fixes on their way

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import pglp_fast as pf
 from pglp_fast._util import validate as check
-from pglp_fast._util.plain import plain
+from pglp_fast._util.json_values import plain
 from pglp_fast._util.storage import replacing
 from pglp_fast.policy.graph import require_policy
 from pglp_fast.space.locations import Locations, require_locations, require_same_map

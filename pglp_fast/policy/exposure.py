@@ -21,7 +21,7 @@ from pglp_fast.space.locations import require_same_map
 from .domain import Domain, require_domain
 from .graph import PolicyGraph, require_policy
 from .groups import CALIBRATIONS
-from .weights import fine_lattice
+from .weighted_edges import fine_lattice
 
 STRATEGIES = {
     "min-area": domain_view.MIN_AREA,

@@ -6,7 +6,7 @@ import math
 from pglp_fast.adversary.attack_table import OFTEN
 
 from . import charts
-from .figures import LEVEL, Figures
+from .measures import LEVEL, Figures
 from .page import card, facts, interval, line_legend, pair, section, share, table, value
 
 ESTIMATORS = {

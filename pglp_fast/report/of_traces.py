@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 import pglp_fast as pf
 from pglp_fast.evaluation.headline import headlines
 
-from . import figures as gather, inputs, page, picture, sections, trails, words
+from . import inputs, measures as gather, page, picture, sections, trails, words
 from .balance import balance_section
 from .embedded import embedded
-from .figures import Figures
+from .measures import Figures
 
 _WORDS: Figures = {
     "step": "Step",

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from .figures import Figures
+from .measures import Figures
 from .page import card, epsilon, facts, icon, line_legend, pair, section, table, template, value
 
 _MARKS = {

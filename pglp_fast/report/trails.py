@@ -13,7 +13,7 @@ from pglp_fast.evaluation.exact_utility import location_weights
 from pglp_fast.traces.results import COUNTS, empty_results
 
 from . import limits
-from .figures import Figures
+from .measures import Figures
 
 _COUNTS = (*COUNTS, "exposed")  # what an observer can count too
 _SEEN = ("domain", "belief", "edges")  # of each step, on the map

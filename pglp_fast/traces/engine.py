@@ -26,7 +26,7 @@ from .policies import PolicySet
 from .proof import Proof
 from .spending import Limits, Spending, nothing_spent, shares_of
 from .table_cache import TableBook
-from .worlds import Worlds
+from .workspaces import Worlds
 
 WORTH_A_THREAD = 16  # events that are
 

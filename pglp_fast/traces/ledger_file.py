@@ -17,7 +17,7 @@ from pglp_fast._util.storage import alone_with, read_arrays, write_arrays
 from pglp_fast.errors import InvalidState
 from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.policy.graph_files import weights_fault
-from pglp_fast.policy.weights import Weights
+from pglp_fast.policy.weighted_edges import Weights
 from pglp_fast.space.grid import Grid
 from pglp_fast.space.locations import Locations, require_same_map
 

@@ -27,6 +27,7 @@ from pglp_fast.policy.groups import CALIBRATIONS
 from pglp_fast.space.locations import require_on_map
 
 from .choices import choices_of
+from .earlier_releases import past_of
 from .engine import TraceEngine, Users, first_state
 from .layout import (
     Layout,
@@ -36,7 +37,6 @@ from .layout import (
     layout_of_events,
     layout_of_traces,
 )
-from .past import past_of
 from .policies import PolicySet
 from .replay import replay_steps
 from .results import TraceResult

@@ -17,11 +17,11 @@ from pglp_fast.policy.graph import PolicyGraph
 
 from .certificate import TraceCertificate
 from .choices import Asked, Choices, choices_of
+from .earlier_releases import Past
 from .engine import Trace
-from .few import FewUsers
+from .few_users import FewUsers
 from .ledger import Ledger
 from .ledger_file import LedgerFile
-from .past import Past
 from .results import TraceResult, by_user
 from .schedule import Moment
 from .spending import shares_of

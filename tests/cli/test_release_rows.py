@@ -25,9 +25,9 @@ from cli_tools import (
     write_csv,
 )
 from pglp_fast import cli
-from pglp_fast.pipeline.job import Job, work_of
 from pglp_fast.pipeline.plan_policies import read_labels
 from pglp_fast.pipeline.sink import ParquetSink, TextSink
+from pglp_fast.pipeline.work_folder import Job, work_of
 
 pytestmark = pytest.mark.usefixtures("here")
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import pglp_fast as pf
-from pglp_fast.evaluation.expected import expected_error
 from pglp_fast.evaluation.headline import headline, headlines
+from pglp_fast.evaluation.mean_error import expected_error
 
 GRID = pf.Grid(12, 12, cell_km=(0.5, 0.25))
 

@@ -10,7 +10,7 @@ import pglp_fast as pf
 from cases import large
 from cli_tools import the_grid
 from faults import ended, forked
-from pglp_fast.pipeline import alone, job, moving, tasks
+from pglp_fast.pipeline import single_releases, tasks, trace_releases, work_folder
 from pglp_fast.traces import job_ledger, ledger_file
 from table_cases import frame, model, plan
 
@@ -128,11 +128,11 @@ POINTS = [  # where a process dies: (module, name, before or after the call)
     (job_ledger, "begin_job", "before"),
     (ledger_file.LedgerFile, "write", "before"),
     (ledger_file.LedgerFile, "write", "after"),
-    (moving, "release_part", "before"),
-    (moving, "release_part", "after"),
+    (trace_releases, "release_part", "before"),
+    (trace_releases, "release_part", "after"),
     (tasks, "write", "before"),
-    (job.Job, "finish", "before"),
-    (job.Job, "close", "before"),
+    (work_folder.Job, "finish", "before"),
+    (work_folder.Job, "close", "before"),
 ]
 
 
@@ -144,7 +144,7 @@ def dying(patch, where, name, when):
             real(*given, **how)
         os._exit(9)
 
-    for module in (where, *([alone] if hasattr(alone, name) else [])):
+    for module in (where, *([single_releases] if hasattr(single_releases, name) else [])):
         patch.setattr(module, name, die)
     if name == "begin_job":
         from pglp_fast.pipeline import booking

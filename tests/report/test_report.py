@@ -17,7 +17,7 @@ import pglp_fast as pf
 from browser import Browser, find_chromium
 from pglp_fast.report import charts, limits, picture, sections, trails
 from pglp_fast.report.balance import ESTIMATORS
-from pglp_fast.report.figures import cumulative, over_time
+from pglp_fast.report.measures import cumulative, over_time
 
 ROWS, COLS, USERS, STEPS = 9, 9, 5, 8
 VOID = {"meta", "input", "br", "hr", "link", "img"}

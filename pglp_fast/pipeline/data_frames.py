@@ -11,14 +11,14 @@ from pglp_fast.io.arrow import frame_batches
 from pglp_fast.io.columns import match
 from pglp_fast.io.table_batches import refuse_text_options
 
-from .alone import Alone, book_all
 from .booking import Booking
-from .moving import release_moving
+from .places_and_choices import check_places
 from .plan import Plan
 from .released import MALFORMED, Added, Outcome
-from .rows import check_places
+from .single_releases import Alone, book_all
 from .sink import Layout, Shape, released_schema, shape_of
 from .source import BATCH_ROWS, Batch, batch_of, reading_of
+from .trace_releases import release_moving
 
 pa = Later("pyarrow")
 

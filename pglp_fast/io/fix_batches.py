@@ -13,7 +13,7 @@ from pglp_fast.errors import InvalidTable
 
 from .columns import OPTIONAL
 from .labels import Coded, Labeller
-from .report import MALFORMED, SHOWN, Malformed, Report
+from .reading_report import MALFORMED, SHOWN, Malformed, Report
 from .tracks import Tracks
 
 

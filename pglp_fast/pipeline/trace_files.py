@@ -15,13 +15,13 @@ from .booking import Booking, read_ledger, refuse_over_budget
 from .certificate import Account
 from .executors import run_tasks
 from .fingerprint import Fingerprint, beside
-from .job import Job
-from .moving import certified
+from .places_and_choices import check_places
 from .plan import Plan
 from .released import ALONE, Outcome
-from .rows import check_places
 from .source import FileSource
 from .task_context import Chunk, Context, put_chunks, put_context
+from .trace_releases import certified
+from .work_folder import Job
 
 
 class MovingFiles:

@@ -17,9 +17,9 @@ from pglp_fast.traces.spending import nothing_spent
 
 from .booking import Booking, refuse_over_budget
 from .persons import Persons
+from .places_and_choices import check_places, place_and_choose
 from .plan import Plan
 from .released import ALONE, BUDGET, Added, Choice, Outcome
-from .rows import check_places, place_and_choose
 from .source import Batch
 
 Counts = NDArray[np.int64]

@@ -20,9 +20,9 @@ from pglp_fast.traces.spending import Spending
 from .booking import Booking, admitted, refuse_over_budget
 from .certificate import Account, Certificate
 from .persons import Numbers, ledger_numbers, tell_apart
+from .places_and_choices import check_places, place_and_choose
 from .plan import Plan
 from .released import BUDGET, EXPOSED, REPEAT, STEP, SURROGATE, Added, Choice, Outcome
-from .rows import check_places, place_and_choose
 from .source import Batch
 from .steps import Admit, Steps, lay_out
 

@@ -7,8 +7,8 @@ from pglp_fast._kernels.attack.records import Moves, Observations
 from pglp_fast._util import validate as check
 from pglp_fast._util.threads import run_ranges
 
+from .attack_inputs import map_of, moves_of
 from .evidence import Evidence
-from .observations import map_of, moves_of
 
 
 def guesses_without_release(

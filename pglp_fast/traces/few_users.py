@@ -15,7 +15,7 @@ from pglp_fast._kernels.trace.few_users import TOLD, step_few
 from pglp_fast._util import validate as check
 
 from .engine import WORTH_A_THREAD, State, TraceEngine
-from .packed import PackedState, packed
+from .packed_state import PackedState, packed
 from .proof import Proof
 from .results import TraceResult
 from .spending import SLACK

@@ -12,7 +12,7 @@ from pglp_fast._util.arrays import for_kernels
 from pglp_fast.errors import InvalidLocation
 
 from .graph import PolicyGraph, require_policy
-from .weights import weighted_hull
+from .weighted_edges import weighted_hull
 
 _ON_LINE = 1e-9  # for float input only: how far off a segment's line still counts as on it
 
