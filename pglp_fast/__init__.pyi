@@ -100,18 +100,20 @@ from .pipeline.geo_files import write_geo as write_geo
 from .pipeline.plan import Plan as Plan
 from .pipeline.released import Outcome as Outcome
 from .policy.domain import Domain as Domain
-from .policy.exposure import (
-    Exposure as Exposure,
+from .policy.graph import PolicyGraph as PolicyGraph
+from .policy.graph_repair import (
     Repair as Repair,
     Repairs as Repairs,
+    repair as repair,
+    repair_many as repair_many,
+)
+from .policy.isolated_nodes import (
+    Exposure as Exposure,
     disconnected as disconnected,
     excluded as excluded,
     isolated as isolated,
     isolated_many as isolated_many,
-    repair as repair,
-    repair_many as repair_many,
 )
-from .policy.graph import PolicyGraph as PolicyGraph
 from .policy.named import (
     blocks as blocks,
     categories as categories,

@@ -26,7 +26,7 @@ from pglp_fast._kernels.trace.choices import choose
 from pglp_fast._util.validate import MAX_TIME, MAX_USER
 from pglp_fast.mechanisms.randomness import make_key
 from pglp_fast.mechanisms.rounding import noise_over, rounding_bound
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 from pglp_fast.traces.policies import PolicySet
 
 ROOT = Path(__file__).parents[1]

@@ -27,7 +27,7 @@ from pglp_fast._kernels.geometry.polygons import polygon_of
 from pglp_fast._kernels.noise import proof
 from pglp_fast._util.threads import run_ranges
 from pglp_fast.errors import InvalidParameter
-from pglp_fast.policy.exposure import isolated
+from pglp_fast.policy.isolated_nodes import isolated
 from pglp_fast.policy.weighted_edges import edge_with, scaled_differences
 from pglp_fast.space.grid import Grid
 

@@ -17,7 +17,7 @@ from pglp_fast._util.threads import run_ranges
 from pglp_fast.adversary.mobility import MobilityModel
 from pglp_fast.adversary.priors import Priors
 from pglp_fast.errors import InvalidTransition
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 
 from .certificate import TraceCertificate, Verdict, prove
 from .choices import Choices, Epsilons

@@ -21,8 +21,8 @@ from pglp_fast.mechanisms.losses import make_loss
 from pglp_fast.mechanisms.randomness import make_key
 from pglp_fast.mechanisms.registry import find
 from pglp_fast.policy.domain import Domain
-from pglp_fast.policy.exposure import checked_strategy
 from pglp_fast.policy.graph import PolicyGraph
+from pglp_fast.policy.graph_repair import checked_strategy
 from pglp_fast.policy.groups import CALIBRATIONS
 from pglp_fast.space.locations import require_on_map
 

@@ -11,7 +11,7 @@ from pglp_fast._kernels.trace import common_step as kernels, records, release
 from pglp_fast._kernels.trace.forward import Belief
 from pglp_fast._kernels.trace.records import OWN
 from pglp_fast.mechanisms.randomness import make_key
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 
 # 1 x 8 in blocks of 2: from 2 one moves to 2, 3 or 5, the last cut off from its mate and joined
 # again

@@ -6,7 +6,7 @@ import pytest
 import pglp_fast as pf
 from cases import trace_settings
 from pglp_fast._kernels.trace import patterns as kernels
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 
 GRID = pf.Grid(6, 6)
 

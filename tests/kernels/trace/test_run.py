@@ -21,7 +21,7 @@ from pglp_fast._kernels.trace.records import LOGS, NOT_STARTED, OWN
 from pglp_fast._kernels.trace.release import CLAIM
 from pglp_fast._kernels.trace.table_cache import HEADER
 from pglp_fast.mechanisms.randomness import make_key
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 from pglp_fast.traces.policies import PolicySet
 
 GRID = pf.Grid(3, 4, cell_km=(1.0, 0.5))
