@@ -136,3 +136,18 @@ def test_lines_of_the_docs_are_up_to_100_characters():
             if len(line) > 100 and not free:
                 long.append(f"{path.relative_to(ROOT)}:{number}")
     assert long == []
+
+
+def test_kernels_that_a_command_waits_for_are_there():
+    """``warn_of_compiling`` names one by its file and its name."""
+    kernels = {f"{p.stem}.{f.name}" for p in KERNELS for f in functions(TREES[p])}
+    named = {
+        text.value
+        for path, tree in TREES.items()
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and ast.unparse(call.func).endswith("warn_of_compiling")
+        for text in ast.walk(call)
+        if isinstance(text, ast.Constant)
+    }
+    assert named
+    assert named <= kernels

@@ -53,13 +53,14 @@ class Mechanism(Releasing, ABC):
     graph : the policy
     epsilon : e^epsilon bounds the ratio of probabilities across an edge
     domain : C, what the adversary thinks possible; the whole map if None
-    calibration : "component", or "graph" (Algorithms 3 and 4 to the letter), for mechanisms that
-        know it: see the docs on calibrations
+    calibration : "component", or "graph" (the paper's Finding Isolated Node and Graph Repair to the
+        letter), for mechanisms that know it: see the docs on calibrations
     sampler : "table" (64-bit integer weights), "geometric" (continuous noise, then snapped; for
         mechanisms that add noise), or "auto": table where a component is small enough. It never
         changes what is promised.
     outputs : what noise is snapped to, for mechanisms that add noise: "component", the component of
-        the true location, or "map", the whole map (Algorithms 1 and 2 to the letter)
+        the true location, or "map", the whole map (the paper's P-LM
+        and P-PIM to the letter)
     options : those of ``configure``
 
     Attributes
