@@ -242,6 +242,7 @@ class Mechanism(Releasing, ABC):
         return np.zeros(0, np.uint64)
 
     def check_size(self, k: int) -> None:
+        """Refuse a component of k locations that is too large for this mechanism."""
         if k > self.largest:
             raise TooLarge(
                 f"a component has {k} locations, {type(self).__name__} takes {self.largest}: "

@@ -144,10 +144,12 @@ class Outcome:
 
     @property
     def rows(self) -> int:
+        """Rows in all."""
         return int(self.statuses.sum())
 
     @property
     def released(self) -> int:
+        """Rows with a released place."""
         return int(self.statuses[[ALONE, STEP, REPEAT]].sum())
 
     @property

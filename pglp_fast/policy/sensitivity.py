@@ -46,10 +46,12 @@ class SensitivityHull:
 
     @property
     def area_km2(self) -> float:
+        """Area of K; 0 for a point or a segment."""
         return self.twice_area / 2 * self.scale[0] * self.scale[1]
 
     @property
     def vertices_km(self) -> NDArray[np.float64]:
+        """``vertices`` in km."""
         return np.asarray(self.vertices * np.asarray(self.scale))
 
     def contains(self, differences: ArrayLike) -> NDArray[np.bool_]:

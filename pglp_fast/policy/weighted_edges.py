@@ -50,6 +50,7 @@ class Weights:
 
     @property
     def all_one(self) -> bool:
+        """Whether the weights say nothing: every edge has weight 1."""
         return bool((self.numerator == self.denominator).all())
 
     @cached_property

@@ -67,10 +67,12 @@ class Stream:
 
     @property
     def ids(self) -> NDArray[np.int64]:
+        """Numbers of the users, in the order in which cells are given."""
         return self._state.users.ids
 
     @property
     def users(self) -> int:
+        """How many users there are."""
         return len(self.ids)
 
     @property
