@@ -7,7 +7,7 @@ from pglp_fast.adversary.attack_table import OFTEN, warning
 from pglp_fast.errors import PGLPError
 from pglp_fast.evaluation.headline import headline
 from pglp_fast.evaluation.mean_error import expected_error
-from pglp_fast.mechanisms.registry import MECHANISMS, load
+from pglp_fast.mechanisms.registry import find
 from pglp_fast.pipeline.fingerprint import OWN
 from pglp_fast.pipeline.maps import describe
 from pglp_fast.pipeline.plan import Plan
@@ -33,7 +33,7 @@ _ON_MAP = ", if each cell of the map is as likely"
 def _expected_error(plan: Plan) -> float | None:
     """In km, of the policy on the whole map; None where only traces can have the mechanism, or it
     would have to be solved for the map."""
-    if plan.model is not None and load(MECHANISMS.get(plan.mechanism, plan.mechanism)).slow:
+    if plan.model is not None and find(plan.mechanism).slow:
         return None
     try:
         return expected_error(plan.for_rows())
