@@ -102,6 +102,24 @@ def test_many_who_start_from_one_prior(monkeypatch, seed):
             assert_same_bits(*runs_of(monkeypatch, T, traces, prior, policy=names))
 
 
+@pytest.mark.parametrize("seed", range(len(OPTIONS)))
+def test_policies_that_change_at_every_step(monkeypatch, seed):
+    """The first repair under one policy may add an edge that the other policies have, and so far
+    kept: the ledger still holds it."""
+    rng = np.random.default_rng(seed)
+    grid = pf.Grid(7, 8, cell_km=(1.0, 0.7))
+    model = neighbour_walk(grid, 1, seed)
+    graphs = {"twos": pf.blocks(grid, 2), "threes": pf.blocks(grid, 3), "fours": pf.blocks(grid, 4)}
+    T = pf.TraceReleaser(graphs, model, epsilon=2.0, rng=seed, **OPTIONS[seed])
+    traces = walkers(rng, model, 150, 6)
+    names = rng.choice(list(graphs), traces.shape)
+    epsilons = rng.choice([0.5, 2.0], traces.shape)
+    for _ in range(2):  # the second time every table is there
+        fast, slow = runs_of(monkeypatch, T, traces, policy=names, epsilon=epsilons)
+        assert_same_bits(fast, slow)
+    assert len(fast[1].ledger.edges), "edges that repairs added are kept"
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_random_policies_and_sparse_models(monkeypatch, seed):
     """Cliques, further edges, both and neither; points and grids; domains of a few cells, that are

@@ -22,6 +22,9 @@ Policies = namedtuple(
 )
 # the choice at hand: all policies, its number, its policy, and settings with its epsilon
 Chosen = namedtuple("Chosen", "policies number policy settings")
+# what a common step looks at: the number of the choice, that of its policy, and a few arrays of
+# this policy. Less than in ``Chosen``, for people whose policy changes at every step
+Local = namedtuple("Local", "number policy lattice cliques indptr indices")
 
 
 @kernel
@@ -72,3 +75,12 @@ def choose_at(chosen, requests, released, e, begin):
 @bare
 def number_of_policy(chosen):
     return chosen.number % chosen.policies.cliques.shape[0]
+
+
+@bare
+def local_at(policies, number):
+    """What a common step looks at of a choice, of bound policies: nobody counts the references to
+    what this returns."""
+    k = number % policies.cliques.shape[0]
+    lattice = policies.lattices[policies.lattice_of[k]]
+    return Local(number, k, lattice, policies.cliques[k], policies.indptr[k], policies.indices)

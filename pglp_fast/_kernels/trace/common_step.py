@@ -3,8 +3,7 @@
 What ``run`` does event by event with views and named tuples, this does in one loop over plain
 arrays, without allocating anything: one move, one look at the pattern, one draw, one update. It
 stops before the first event that is not of this kind (a gap, an underflow, a new pattern, a missing
-table, an impossible truth, a first repair under another policy) and leaves it to ``run``. Both give
-the same bits."""
+table, an impossible truth) and leaves it to ``run``. Both give the same bits."""
 
 import numpy as np
 
@@ -12,9 +11,9 @@ from pglp_fast._kernels.base.bits import clear_cells, set1, test1
 from pglp_fast._kernels.base.jit import bare
 from pglp_fast._kernels.base.markov import scatter
 
-from .choices import choose_at, number_of_policy
+from .choices import local_at, number_at
 from .forward import FLOOR, TINY
-from .ledger import intersect, stays
+from .ledger import intersect, stays, was_kept
 from .patterns import MAX_CELLS, anchor_of, describe, seek
 from .table_cache import draw_position
 
@@ -84,6 +83,18 @@ def _keep_edges(edges, n, pattern_edges, added, policy, cells):
 
 
 @bare
+def _first_edges(policies, used, before, pattern_edges, added, cells, edges, n):
+    """Add to n edges what a policy's first repair and all releases before keep; returns how many
+    there are."""
+    for a in range(added):
+        i, j = cells[pattern_edges[a, 0]], cells[pattern_edges[a, 1]]
+        if was_kept(policies, used, before, i, j):
+            edges[n, 0], edges[n, 1] = i, j
+            n += 1
+    return n
+
+
+@bare
 def _draw(tables, patterns, slot, cells, values, n, s, word, space):
     """(table, position that is released, how many locations are possible after it) of location s of
     a domain of a known pattern; the table is -1 where it is missing, or something underflows. The
@@ -101,13 +112,13 @@ def _draw(tables, patterns, slot, cells, values, n, s, word, space):
 
 
 @bare
-def take_common(chosen, moves, space, tables, s, word, at, sizes, before):
+def take_common(policies, local, anchored, moves, space, tables, s, word, at, sizes, before):
     """One event of a user at s, a step after its belief of step ``at``, if it is a common one.
 
-    ``sizes`` (3): how many locations the belief, and locations and edges the ledger has, all in the
-    work space, is kept up to date. ``before``: the locations that the ledger has so far. Returns
-    (slot of the domain's pattern, |C_t|, table, release); where it is no common event, the slot is
-    -1 and nothing has changed."""
+    ``local``: what to look at of the choice. ``sizes`` (3): how many locations the belief, and
+    locations and edges the ledger has, all in the work space, is kept up to date. ``before``: the
+    locations that the ledger has so far. Returns (slot of the domain's pattern, |C_t|, table,
+    release); where it is no common event, the slot is -1 and nothing has changed."""
     cells, values, bits, patterns = space.cells, space.values, space.domain.words, space.patterns
     cycle, own_cells, own_values, kept = moves.cycle, space.own_cells, space.own_values, space.kept
     nothing = np.int64(-1), np.int64(0), np.int32(-1), np.int32(-1)
@@ -119,26 +130,24 @@ def take_common(chosen, moves, space, tables, s, word, at, sizes, before):
     clear_cells(bits, cells, n)
     if not common:
         return nothing
-    anchor = anchor_of(chosen.settings, cells)
-    first = describe(chosen.policy, cells[:n], space.domain.head, anchor, space.key)
+    anchor = anchor_of(local.number, anchored, cells)
+    first = describe(local, cells[:n], space.domain.head, anchor, space.key)
     if first < 0:
         return nothing
     slot, known = seek(patterns, first, space.key, n, anchor)
     if not known:
-        return nothing
-    added, which = patterns.counts[slot, 2], number_of_policy(chosen)
-    if added > 0 and not test1(space.used, which):
         return nothing
     entry, z, m = _draw(tables, patterns, slot, cells, values, n, s, word, space)
     if entry < 0:
         return nothing
     for q in range(m):
         own_cells[q], own_values[q] = space.new_cells[q], space.new_values[q]
-    set1(space.used, which)
+    added, edges, used = patterns.counts[slot, 2], patterns.edges[slot], space.used
+    sizes[2] = _keep_edges(space.edges, sizes[2], edges, added, local, cells[:n])
+    if not test1(used, local.policy):
+        sizes[2] = _first_edges(policies, used, before, edges, added, cells, space.edges, sizes[2])
+        set1(used, local.policy)
     sizes[0], sizes[1] = m, intersect(cells[:n], before, kept)
-    sizes[2] = _keep_edges(
-        space.edges, sizes[2], patterns.edges[slot], added, chosen.policy, cells[:n]
-    )
     return np.int64(slot), np.int64(n), entry, cells[z]
 
 
@@ -150,17 +159,21 @@ def glide(chosen, moves, space, tables, requests, words, span, at, sizes, before
     ``at``: the step of the belief; ``sizes``, ``before``: as in ``take_common``. Returns (the next
     event, the step of the belief)."""
     e, counts = span[0], space.patterns.counts
+    policies, anchored = chosen.policies, chosen.settings.anchored
+    local = local_at(policies, chosen.number)
     while e < span[1] and requests.steps[e] == at + 1:
-        chosen = choose_at(chosen, requests, out.released, e, span[3])
+        number = number_at(policies, requests, out.released, e, span[3])
+        if number != local.number:
+            local = local_at(policies, number)
         slot, n, entry, z = take_common(
-            chosen, moves, space, tables, requests.cells[e], words[e - span[2], 0], at, sizes,
-            before,
+            policies, local, anchored, moves, space, tables, requests.cells[e],
+            words[e - span[2], 0], at, sizes, before,
         )  # fmt: skip
         if slot < 0:
             break
         out.released[e], out.surrogate[e], out.table[e] = z, False, entry
         out.counts[e, 0], out.counts[e, 1] = n, counts[slot, 0]
         out.counts[e, 2], out.counts[e, 3] = counts[slot, 1], counts[slot, 2]
-        out.exposed[e], out.choice[e] = counts[slot, 3] > 0, chosen.number
+        out.exposed[e], out.choice[e] = counts[slot, 3] > 0, number
         at, e, before = at + 1, e + 1, space.kept[: sizes[1]]
     return e, at

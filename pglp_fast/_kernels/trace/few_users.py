@@ -9,7 +9,7 @@ import numpy as np
 from pglp_fast._kernels.base.chacha import GEOMETRIC, draw
 from pglp_fast._kernels.base.jit import kernel
 
-from .choices import Chosen, policy_at
+from .choices import local_at
 from .common_step import take_common
 from .patterns import MAX_CELLS
 from .records import OWN, Moves
@@ -135,8 +135,7 @@ def step_few(world, book, key, ids, cycle, words, cells, step, limit, told):
                 return nothing
             room += 2 * MAX_CELLS + 1
     draws, moves = _words_of(key, ids, step), Moves(indptr, indices, data, cycle)
-    number = settings.choice
-    chosen = Chosen(policies, number, policy_at(policies, number), settings)
+    local = local_at(policies, settings.choice)
     after = np.empty(room, np.int64)
     new, at = after.view(np.float64), np.int64(n + 1)
     for u in range(n):
@@ -149,8 +148,8 @@ def step_few(world, book, key, ids, cycle, words, cells, step, limit, told):
             continue
         _open(words, sums, u, space)
         slot, size, entry, z = take_common(
-            chosen, moves, space, tables, cells[u], draws[u, 0], step - 1, space.sizes,
-            space.kept[: space.sizes[1]],
+            policies, local, settings.anchored, moves, space, tables, cells[u], draws[u, 0],
+            step - 1, space.sizes, space.kept[: space.sizes[1]],
         )  # fmt: skip
         if slot < 0:
             return nothing
