@@ -33,10 +33,11 @@ from pglp_fast.space.grid import Grid
 
 from .contract import Floats, Mechanism
 from .rounding import MAX_ROUNDING, Noise, drawn_off, gauges_of, noise_over
+from .table_sampler import MAX_TABLE
 
 _NOT_PROVED = (
     f"float64 may move more than {MAX_ROUNDING:g} of the probability of a large, thin or scattered "
-    "component; use sampler='table'"
+    f"component; use sampler='table' (up to {MAX_TABLE} locations) or, on a grid, outputs='map'"
 )
 _WHY = {
     proof.FINE: "",

@@ -219,7 +219,7 @@ class _Moving:
             yield lay_out(row, ms, plan.step_ms, plan.allowed, spent.releases[row], admit)
             return
         with alone_with(self._file.path):
-            before, person = self._file.read(), known.check[row]
+            before, person = self._file.read_after(known.check, spent.total), known.check[row]
             admit = admission(plan, before, person, epsilon)
             steps = lay_out(row, ms, plan.step_ms, None, admit=admit)
             yield steps

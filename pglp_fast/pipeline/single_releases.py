@@ -151,6 +151,10 @@ class Alone:
         """How many releases each person made, and what they spent under each policy."""
         return self._spent.copy(), self._shares.copy()
 
+    def totals(self) -> tuple[Counts, Floats]:
+        """Numbers of the persons in ledgers, and what each spent."""
+        return self._ids, self._sums
+
     def renew(self, past: Ledger) -> None:
         """Take over what was released before, this object's own releases among it."""
         self._past = past
@@ -171,7 +175,7 @@ class BookedRows:
             return self._alone(batch)
         file = LedgerFile(plan.ledger, plan.policy_set)
         with alone_with(file.path):
-            before, old = file.read(), self._alone.counted()
+            before, old = file.read_after(*self._alone.totals()), self._alone.counted()
             self._alone.renew(before)
             added = self._alone(batch)
             begin_job(file, self._name, before, self._alone.spent(old), plan.limits.window)

@@ -51,7 +51,7 @@ class Past(NamedTuple):
                 limits.check(ids, spent, trace.start, trace.steps, epsilons)
             yield
             return
-        self.file.reserve(limits, ids, trace.start, trace.steps, epsilons)
+        self.file.reserve(limits, ids, trace.start, trace.steps, epsilons, own)
         try:
             yield
         except BaseException:
@@ -69,7 +69,7 @@ class Past(NamedTuple):
     def whole(self, own: Ledger) -> Ledger:
         """Everything that is known of the persons of a ledger."""
         if self.file is not None:
-            return self.file.read().select(own.ids)
+            return self.file.read_after(own.ids, own.epsilons()).select(own.ids)
         if self.known is not None:
             return compose(self.known.select(own.ids), own)
         return own

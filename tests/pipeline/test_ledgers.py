@@ -103,6 +103,30 @@ def test_a_ledger_makes_days_one(tmp_path, moves):
 
 
 @pytest.mark.parametrize("moves", [True, False])
+def test_batches_miss_what_they_wrote_down(tmp_path, moves):
+    """Of a ledger that was deleted between two batches nothing more is released: budgets would be
+    had twice."""
+    path = tmp_path / "ledger"
+    how = {"budget": 8, "on_error": "skip", "ledger": path}
+    if moves:
+        model().save(tmp_path / "m.npz", notes=model().notes)
+        how["mobility"] = tmp_path / "m.npz"
+    batches = pa.Table.from_pandas(day(1).sort_values("time")).to_batches(max_chunksize=45)
+    made = pf.release_batches(batches, plan(**how))
+    next(made)
+    path.unlink()
+    with pytest.raises(pf.InvalidState, match="holds less than was written to it"):
+        next(made)
+    if moves:  # after the last batch: nobody could say which edges were kept
+        made = pf.release_batches(batches[:1], plan(**how))
+        next(made)
+        path.unlink()
+        with pytest.raises(pf.InvalidState, match="no longer holds what this job wrote"):
+            next(made)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("moves", [True, False])
 def test_a_ledger_knows_weights(tmp_path, moves):
     """An edge of weight w costs w epsilon a release, by rows, batches and files. Would catch sums
     that are not kept by policy: the edge would seem to cost epsilon."""

@@ -193,7 +193,30 @@ def ray_ends(climbs, beyond, ends):
                 t = -beyond[b] / slope
                 if t < t_out:
                     t_out, leaves = t, b
+            if t_in >= t_out:
+                break
         ends[i, 0], ends[i, 1], ends[i, 2], ends[i, 3] = t_in, enters, t_out, leaves
+
+
+@kernel
+def cones_that_meet(ends):
+    """(first, count) of the cones, counter-clockwise, that may meet z's region; ``ends``: see
+    ``ray_ends``. Cone i lies between the rays i and i + 1.
+
+    A point sees a convex region under one angle: the rays that meet it follow each other, and the
+    cones on either side of them are all. Where no ray does, the region lies in any one cone."""
+    h = ends.shape[0]
+    first, met, runs = 0, 0, 0
+    previous = ends[h - 1, 0] < ends[h - 1, 2]
+    for i in range(h):
+        meets = ends[i, 0] < ends[i, 2]
+        met += meets
+        if meets and not previous:
+            first, runs = i, runs + 1
+        previous = meets
+    if runs != 1:
+        return 0, h
+    return (first + h - 1) % h, min(met + 1, h)
 
 
 @kernel

@@ -116,6 +116,18 @@ def pieces(sites, z, source, K):
         yield told, clipped
 
 
+def seen(sites, z, source, K):
+    """(the cones that may meet z's region as its rays tell it, whether some ray meets it)."""
+    near = np.empty(len(sites), np.int64)
+    near = near[: regions.voronoi_neighbours(sites, z, 1.0, near)]
+    found = regions.bisectors(z, sites, near, 1.0, K, *WHOLE)
+    beyond = found.lines[:, :2] @ (sites[source] - sites[z]).astype(float) - found.lines[:, 2]
+    ends = np.empty((len(K), 4))
+    regions.ray_ends(found.climbs, beyond, ends)
+    first, count = regions.cones_that_meet(ends)
+    return {(first + n) % len(K) for n in range(count)}, bool((ends[:, 0] < ends[:, 2]).any())
+
+
 NARROW = np.array([(4, -1), (4, 1), (-4, 1), (-4, -1)], float)
 
 
@@ -165,3 +177,32 @@ def test_two_rays_tell_what_clipping_finds(sides):
             else:
                 assert outline(quick[0]) == pytest.approx(outline(points), abs=1e-9)
     assert told > (0.7 if sides == 64 else 0.05) * met
+
+
+def test_cones_by_rays():
+    """Rays 3, 0 and 1 of four meet the region: the cones before, between and after them."""
+    ends = np.array(
+        [(1.0, 0, 2.0, 1), (1.0, 0, 2.0, 1), (0.0, -1, -1.0, -1), (0.0, -1, np.inf, -1)]
+    )
+    assert regions.cones_that_meet(ends) == (2, 4)
+    assert regions.cones_that_meet(ends[[0, 2, 2, 2]]) == (3, 2)
+    assert regions.cones_that_meet(ends[[2, 2, 2, 2]]) == (0, 4)  # it may lie within any
+    assert regions.cones_that_meet(ends[[0, 0, 0, 0]]) == (0, 4)
+    assert regions.cones_that_meet(ends[[0, 2, 0, 2]]) == (0, 4)  # not convex, but for rounding
+
+
+@pytest.mark.parametrize("sides", [4, 12, 64])
+def test_cones_that_rays_rule_out_meet_nothing(sides):
+    rng, out = np.random.default_rng(sides), 0
+    angles = 2 * np.pi * (np.arange(sides) + 0.1) / sides
+    K = np.stack([7 * np.cos(angles), 5 * np.sin(angles)], axis=1)
+    for _ in range(60):
+        sites = np.unique(rng.integers(0, 6, (9, 2)), axis=0)
+        z, source = rng.integers(0, len(sites), 2)
+        kept, hit = seen(sites, z, source, K)
+        assert hit or len(kept) == sides
+        for i, (_, (points, open_, _)) in enumerate(pieces(sites, z, source, K)):
+            if i not in kept:
+                assert not open_ and (not len(points) or np.ptp(points, axis=0).min() < 1e-9)
+                out += 1
+    assert out > 60 * sides / 4
