@@ -1,5 +1,8 @@
 """How far a long run is, in terminals and notebooks."""
 
+import os
+from functools import cache
+from threading import RLock
 from typing import Any
 
 _FORMAT = (
@@ -22,9 +25,7 @@ class Progress:
     def __init__(
         self, total: int, unit: str = "user-steps", what: str = "", *, shown: bool | None = True
     ):
-        from tqdm.auto import tqdm  # here: importing the package must stay light
-
-        self._bar: Any = tqdm(
+        self._bar: Any = _kind()(
             total=total,
             unit=unit,
             desc=what,
@@ -45,3 +46,20 @@ class Progress:
         """Draw the bar as it is now, and end its line."""
         self._bar.refresh()
         self._bar.close()
+
+
+@cache
+def _kind() -> Any:
+    """Bars with a lock of this process alone.
+
+    Forked processes share the lock that tqdm would take, shown or not: one that is killed with it
+    in its hands stops the bars of all others, for ever."""
+    from tqdm.auto import tqdm  # here: importing the package must stay light
+
+    class Bar(tqdm):  # type: ignore[type-arg, misc, unused-ignore]
+        """Of tqdm's, with a lock of its own."""
+
+    Bar.set_lock(RLock())
+    if hasattr(os, "register_at_fork"):  # a thread that is not there holds the lock in a child
+        os.register_at_fork(after_in_child=lambda: Bar.set_lock(RLock()))
+    return Bar
