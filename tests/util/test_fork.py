@@ -88,8 +88,50 @@ assert int(popcount(np.array([3], np.uint64))) == 2  # the parent may compile ag
 sys.exit(code)
 """
 
+BARS = """
+from pglp_fast._util.progress import Progress
 
-SCRIPTS = {"tables": TABLES, "noise": GEOMETRY, "compiler": COMPILER}
+class Deadly:
+    encoding = "utf-8"
+    def write(self, text):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def draw():
+    bar = Progress(10, "rows")
+    bar.advance(10)
+    bar.close()
+    return True
+
+draw()
+
+def die_drawing():
+    sys.stderr = Deadly()
+    return draw()
+
+assert child_says(die_drawing) == -signal.SIGKILL
+signal.alarm(100)  # the parent may wait for ever too
+draw(), Progress(10, "rows", shown=False).close()
+
+from pglp_fast._util.progress import _kind
+
+held, go_on = threading.Event(), threading.Event()
+
+def hold():
+    with _kind().get_lock():
+        held.set()
+        go_on.wait(150)
+
+holder = threading.Thread(target=hold)
+holder.start()
+assert held.wait(60)
+code = child_says(draw)
+go_on.set()
+holder.join()
+sys.exit(code)
+"""
+
+
+SCRIPTS = {"tables": TABLES, "noise": GEOMETRY, "compiler": COMPILER, "bars": BARS}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
