@@ -317,7 +317,7 @@ def _trace(options: argparse.Namespace, plot: Any, zooms: bool) -> tuple[Any, di
         for k in rows[[0, -1]]
     )
     some = "" if len(rows) == of else f" of {of:,}"
-    title = f"user {who}: {len(rows):,}{some} rows, {first} to {last} UTC"
+    title = f"user {who}: {len(rows):,}{some} rows\n{first} to {last} UTC"
     said = {"user": who, "rows": len(rows), "of_rows": of, "gaps": int(gaps.sum())}
     if zooms:
         cuts = np.flatnonzero(gaps)

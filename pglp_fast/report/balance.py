@@ -3,7 +3,7 @@ other."""
 
 import math
 
-from pglp_fast.adversary.attack_table import OFTEN
+from pglp_fast.adversary.attack_table import OFTEN, lifts
 
 from . import charts
 from .figures import LEVEL, Figures
@@ -111,8 +111,8 @@ def _trace_adversary(f: Figures) -> str:
         '<p class="note">The adversary knows the policy, the mechanism and how people move, and '
         "sees every release.</p>"
         + table(head, rows, caption, mark=names.index("bayes"))
-        + f"<p>On average {value(a['entropy_bits'], 'bits', 2)} of a location stay open; one "
-        f"release raised belief in a place by at most a factor e<sup>{a['lift']:.2f}</sup>.</p>"
+        + f"<p>On average {value(a['entropy_bits'], 'bits', 2)} of a location stay open. "
+        f"{lifts(a['median_lift'], a['lift']).capitalize()}.</p>"
     )
 
 
