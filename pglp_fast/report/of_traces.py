@@ -80,6 +80,7 @@ def report_traces(
     assert counts.certificate is not None
     labelled = {own["row"]: own["label"] for own in found.users}
     f = _figures(releaser, attack, counts.certificate, labelled, person, categories)
+    f["curves"]["own_clocks"] = when is not None and len(when) > 1
     f["flags"] = gather.flag_figures(counts, released, surrogate)
     private = true is not None or evidence.priors.point
     legend = [entry for entry in _LEGEND if trails.is_there(found.users, entry[0])]
@@ -101,7 +102,7 @@ def report_traces(
     data = embedded(f, _WORDS, releaser.graph, found.users, None)
     lead = _lead(releaser, evidence, n, persons, f["flags"]["steps"])
     told = _told(releaser, evidence)
-    meant = explained(releaser.repair)
+    meant = f"{explained(releaser.repair)} {_happened(f['flags'])}"
     lead = f'{told} {_learnt(f["attack"])}</p><p class="note">{meant}</p><p class="note">{lead}'
     return page.assemble(title or "Released traces", lead, banners, main, notes, data), private
 
@@ -206,6 +207,16 @@ def _learnt(a: Figures) -> str:
     return (
         f"Over the whole trace, {how}, the releases bring the adversary's best guess from "
         f"{page.value(before)} km off (no release) to {page.value(after)} km."
+    )
+
+
+def _happened(g: Figures) -> str:
+    """How often a release may lie outside its group; of the truth only where it is told."""
+    wrong = g["surrogate"]
+    return (
+        f"Here {g['repaired']:,} of {g['steps']:,} steps were repaired"
+        + ("" if wrong is None else f", and the model was wrong at {wrong:,}")
+        + "."
     )
 
 

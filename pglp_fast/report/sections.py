@@ -78,12 +78,7 @@ def _trace_tiles(f: Figures) -> list[tuple[str, str, str]]:
         (
             "",
             f'{value(s["kept"])} <span class="unit">of</span> {value(s["of"])}',
-            "traces of which, as a whole, anything is promised: every release kept an edge",
-        ),
-        (
-            "",
-            value(g["steps"]),
-            f"releases of {f['users']:,} {'user' if f['users'] == 1 else 'users'}",
+            "traces keep a promise as a whole: an edge that every release kept",
         ),
         (
             "",

@@ -545,6 +545,49 @@ def test_attack_says_what_the_library_says(tmp_path, capsys, periods):
     assert "; not measured: no true places" in out and "if people move as the model says" in out
 
 
+def test_attack_tells_of_homes_and_persons_where_the_truth_is_there(tmp_path, capsys):
+    """What people ask first was in Python only. Days and nights are those of the local clock."""
+    walks(tmp_path / "history.csv", 20, 20, 3)
+    model = fitted()
+    walks(tmp_path / "t.csv", 6, 20, 4)
+    how = [*PROMISE, "--mobility", "model.npz"]
+    run("release", "t.csv", "-o", "o.csv", *how, *ALL)
+    cells = np.full((2, 6, 20), -1)
+    for r in read(tmp_path / "o.csv"):
+        at = int(r["user"]), (int(r["time"]) - 1_760_000_100) // STEP
+        cells[:, *at] = r["released_cell"], model.locations.locate(float(r["lat"]), float(r["lon"]))
+    seen, true = cells
+    g, clock = model.locations, (np.arange(20) * STEP + 1_760_000_100) // STEP * STEP / 3600
+    for more, hours in (([], None), (["--utc-offset", "-5h"], (clock - 5) % 24)):
+        said = answer(capsys, "attack", "o.csv", *how, *more)["profiles"]
+        for name, guesses in (
+            ("released", seen),
+            (
+                "bayes",
+                pf.attack(
+                    pf.TraceReleaser(pf.blocks(g, 3), model, epsilon=1.0).observe(seen)
+                ).bayes,
+            ),
+        ):
+            want = pf.profile_attacks(g, true, guesses, hours=hours)
+            assert [r["attack"] for r in said[name]] == [r.attack for r in want]
+            for shown, row in zip(said[name], want, strict=True):
+                for key in ("before", "after"):
+                    value = getattr(row, key)
+                    assert shown[key] == (None if np.isnan(value) else value)
+    run("attack", "o.csv", *how)
+    out = capsys.readouterr().out
+    assert (
+        "nan" not in out
+        and "re-identified" in out
+        and "--utc-offset tells nights and working hours" in out
+    )
+    run("release", "t.csv", "-o", "shared.csv", *how)
+    capsys.readouterr()
+    run("attack", "shared.csv", *how)
+    assert "re-identified" not in capsys.readouterr().out
+
+
 def test_attack_needs_a_table_that_was_released_with_a_model(tmp_path, capsys):
     walks(tmp_path / "history.csv", 10, 20, 3)
     fitted()

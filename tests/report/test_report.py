@@ -309,12 +309,15 @@ def test_tiles_say_what_they_rest_on(city, written, tmp_path):
     for text in (shared, written[1]):
         tiles = tiles_of(text)
         assert any(f"all {(truth >= 0).sum()} releases" in t and "proved" in t for t in tiles)
-        [mine] = [t for t in tiles if "every release kept an edge" in t]
+        [mine] = [t for t in tiles if "an edge that every release kept" in t]
         assert re.search(rf"\b{kept}\b\s+of\s+{USERS}\b", mine), mine
 
 
 def test_the_first_sentence_of_traces_says_when_a_release_leaves_the_block(written):
     assert "unless the step was repaired or the model of movement was wrong" in written[1]
+    g = data_of(written[1])["figures"]["flags"]
+    here = f"Here {g['repaired']} of {g['steps']} steps were repaired, and the model was wrong at "
+    assert f"{here}{g['surrogate']}." in written[1] and g["repaired"] > 0
 
 
 def test_strings_from_outside_are_text(written):
