@@ -102,7 +102,8 @@ def _of_policy(graph: PolicyGraph, epsilon: float, calibration: str, repair: str
             "component": "whoever is there is given away exactly",
             "graph": "of those nothing is promised",
         }[calibration]
-        text += f" {alone:,} of {size:,} places have no edge: {told}."
+        have = "has" if alone == 1 else "have"
+        text += f" {alone:,} of {size:,} places {have} no edge: {told}."
     return text
 
 

@@ -30,6 +30,8 @@ def test_places_without_an_edge_are_named():
     text = headline(some, 0.5)
     assert "141 of 144 places have no edge: whoever is there is given away exactly" in text
     assert "typically 3 places within 1.5 x 0.5 km" in text
+    one = pf.PolicyGraph.from_edges(pf.Grid(1, 3), [[0, 1]])
+    assert "1 of 3 places has no edge" in headline(one, 0.5)
     none = pf.PolicyGraph.from_edges(GRID, [])
     assert headline(none, 0.5) == (
         "Whoever sees a release knows the exact place: the policy hides nothing."

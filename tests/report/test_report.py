@@ -976,7 +976,7 @@ def test_a_released_table(city, tmp_path):
     )  # a user's releases are one sample
     assert (
         data["steps"][0]
-        == f"{released.iloc[0].user}, {released.iloc[0].time[:19].replace('T', ' ')}"
+        == f"{released.iloc[0].user}, {released.iloc[0].time[:19].replace('T', ' ')} UTC"
     )
     twice = pd.concat([true, true.iloc[:1]])
     with pytest.raises(pf.InvalidTable, match="one user and time"):
