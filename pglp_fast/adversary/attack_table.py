@@ -142,7 +142,9 @@ def lifts(median: float, most: float) -> str:
     """By how much a release raises the belief in a place; of logarithms."""
 
     def times(lift: float) -> str:
-        return f"{np.exp(lift):.3g} times" if lift <= np.log(_MANY) else "over a million times"
+        if lift > np.log(_MANY):
+            return "over a million times"
+        return f"{float(f'{np.exp(lift):.3g}'):,.12g} times"
 
     if np.isnan(most):
         return "no release"

@@ -177,7 +177,7 @@
     let on = false;
     for (const cell of layer.at) { if (cell < 0) { on = false; continue; } const [x, y] = middle(cell); if (on) ctx.lineTo(sx(x), sy(y)); else ctx.moveTo(sx(x), sy(y)); on = true; }
     ctx.stroke(); ctx.setLineDash([]);
-    for (const cell of new Set(layer.at)) if (cell >= 0) disc(cell, 3.5, ink, 1);
+    for (const cell of new Set(layer.at)) if (cell >= 0) disc(cell, layer.radius, ink, 1);
   }
   const DRAW = { values: drawValues, policy: drawPolicy, points: drawPoints, trace: drawTrace };
 

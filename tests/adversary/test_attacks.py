@@ -14,6 +14,7 @@ import pglp_fast as pf
 from cases import large
 from pglp_fast._kernels.base.rows import Rows
 from pglp_fast._util.arrays import starts_of
+from pglp_fast.adversary.attack_table import lifts
 from pglp_fast.adversary.evidence import Evidence
 from pglp_fast.adversary.priors import Priors, make_priors
 from pglp_fast.errors import InvalidEvidence, InvalidLocation, InvalidParameter
@@ -560,6 +561,10 @@ def test_a_lift_is_told_in_numbers_that_mean_something():
     plain = pf.attack(T.run(walk, evidence=True)).table()
     most = f"{np.exp(plain.lift):.3g} times"
     assert f"none more than {most}" in str(plain) and np.exp(plain.median_lift) < np.e
+    assert lifts(np.log(3.14159), np.log(20537.0)) == (
+        "the median release makes some place 3.14 times as likely as before, none more than 20,500 "
+        "times"
+    )
     prior = np.full(9, 1e-298)
     prior[8] = 1 - 8e-298
     blocks = pf.TraceReleaser(pf.blocks(g, 2), pf.MobilityModel(g, M), epsilon=1.0, rng=0)
