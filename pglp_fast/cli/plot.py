@@ -323,7 +323,8 @@ def _trace(options: argparse.Namespace, plot: Any, zooms: bool) -> tuple[Any, di
         cuts = np.flatnonzero(gaps)
         both = {"released": cell, "true": truth}
         lines = {name: np.insert(cells[rows], cuts, -1) for name, cells in both.items()}
-        return plot.interactive_map(grid, traces=lines, tiles=options.tiles, title=title), said
+        flat = title.replace("\n", ", ")
+        return plot.interactive_map(grid, traces=lines, tiles=options.tiles, title=flat), said
     ax = plot.trace(grid, truth[rows], cell[rows], gaps=gaps)
     ax.set_title(title, fontsize="medium")
     return ax, said

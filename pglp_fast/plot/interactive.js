@@ -304,7 +304,7 @@
     if (layer.ink !== undefined) { mark.className = layer.kind === "trace" ? "lines" : ""; mark.style[layer.kind === "trace" ? "color" : "background"] = `var(--dots${layer.ink})`; row.append(mark); }
     $("layers").append(row);
   }
-  if (innerWidth < 600) $("panel").open = false;
+  if (innerWidth < 600 && layers.length > 3) $("panel").open = false; // a few names fit a phone
   addEventListener("resize", () => { resize(); draw(); });
   dark.addEventListener("change", () => { legend(); draw(); });
   resize(); home(); legend(); credit(); paint();

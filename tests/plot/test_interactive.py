@@ -150,6 +150,9 @@ def test_rings_of_releases_are_drawn_around_true_places(tmp_path):
         )
         for ink in styles:
             assert inks.get(",".join(re.findall(r"\d+", ink)), 0) > 10, (ink, sorted(inks.items()))
+        page.resize(390, 844)  # what the colours mean is told on a phone too
+        page.open(tmp_path / "m.html")
+        assert page.ask("document.getElementById('panel').open")
     finally:
         page.close()
 
