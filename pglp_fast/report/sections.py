@@ -90,10 +90,14 @@ def _trace_tiles(f: Figures) -> list[tuple[str, str, str]]:
 
 def _single_tiles(f: Figures) -> list[tuple[str, str, str]]:
     u, out = f["expected"] or f["utility"], []
+    assumed = "as likely as the prior says" if f["prior"] else "equally likely"
+    off = f"is expected to be off by, if places are {assumed}"
     if u is not None:
-        out.append(("release", _km(u["e_eu"]), "the release is off by, on average"))
+        measured = f["expected"] is None
+        said = "is off by, on average" if measured else off
+        out.append(("release", _km(u["e_eu"]), f"the release {said}"))
     if f["privacy"] is not None:
-        out.append(("guess", _km(f["privacy"]["error"]), "the adversary's best guess is off by"))
+        out.append(("guess", _km(f["privacy"]["error"]), f"the adversary's best guess {off}"))
     return out
 
 

@@ -313,6 +313,17 @@ def test_tiles_say_what_they_rest_on(city, written, tmp_path):
         assert re.search(rf"\b{kept}\b\s+of\s+{USERS}\b", mine), mine
 
 
+def test_tiles_of_single_releases_say_what_they_expect(city, tmp_path):
+    """An exact mean over even places looked like a measurement."""
+    grid = city[0]
+    m = pf.PPIM(pf.blocks(grid, 3), epsilon=1.0)
+    weight = np.arange(grid.size) + 1.0
+    for prior, said in ((None, "equally likely"), (weight, "as likely as the prior says")):
+        path = pf.write_report(tmp_path / "m.html", m, prior=prior, overwrite=True)
+        told = [t for t in tiles_of(path.read_text("utf-8")) if "off by" in t]
+        assert len(told) == 2 and all("expected" in t and said in t for t in told)
+
+
 def test_the_first_sentence_of_traces_says_when_a_release_leaves_the_block(written):
     assert "unless the step was repaired or the model of movement was wrong" in written[1]
     g = data_of(written[1])["figures"]["flags"]
