@@ -35,7 +35,7 @@ from .person_store import Known, PersonStore
 from .persons import Numbers
 from .places_and_choices import check_places, place_and_choose
 from .plan import Plan
-from .released import BUDGET, EXPOSED, LATE, REPEAT, STEP, SURROGATE, Added, Choice, Outcome
+from .released import BUDGET, LATE, REPEAT, STEP, Added, Choice, Outcome, flags_of
 from .single_releases import BookedRows
 from .sink import Layout, released_schema, shape_of
 from .source import Batch, batch_of, reading_of
@@ -279,7 +279,7 @@ class _Moving:
             self._proof |= done.proof
             states.append(done.state)
             drawn[some] = done.out.released
-            flags[some] = SURROGATE * done.out.surrogate + EXPOSED * done.out.exposed
+            flags[some] = flags_of(done.out)
         ends = start[1:][np.diff(start) > 0] - 1
         known = Known(known.facts.copy(), join_users(states))
         known.step[row[ends]], known.cell[row[ends]] = step[ends], drawn[ends]

@@ -22,7 +22,7 @@ from .certificate import Account, Certificate
 from .persons import Numbers, ledger_numbers, tell_apart
 from .places_and_choices import check_places, place_and_choose
 from .plan import Plan
-from .released import BUDGET, EXPOSED, REPEAT, STEP, SURROGATE, Added, Choice, Outcome
+from .released import BUDGET, REPEAT, STEP, Added, Choice, Outcome, flags_of
 from .source import Batch
 from .steps import Admit, Steps, lay_out
 
@@ -142,11 +142,10 @@ def release_part(plan: Plan, seed: int, events: Events, choice: Choice | None = 
     if choice is not None:
         how = {"policy": _EventPolicies(plan, choice.policy), "epsilon": choice.epsilon}
     found = _releaser(plan, seed).run(events, cycle=plan.cycle, **how)
-    flags = SURROGATE * found.surrogate + EXPOSED * found.exposed
     assert found.certificate is not None
     held = choice and followed(choice, plan.places, events.persons, found.released)
     return Drawn(
-        found.released, flags.astype(np.uint8), Account.of(found.certificate),
+        found.released, flags_of(found), Account.of(found.certificate),
         found.certificate.ledger, held,
     )  # fmt: skip
 

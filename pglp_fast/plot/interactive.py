@@ -109,7 +109,10 @@ def interactive_map(
         for name, cells in some.items():
             array = check.cells_or_missing(cells, locations.size).reshape(-1)
             packed = _packed(array.astype("<i4"))
-            layers.append({"kind": kind, "name": name, "cells": packed, "ink": ink % _INKS})
+            layer = {"kind": kind, "name": name, "cells": packed, "ink": ink % _INKS}
+            if kind == "trace":  # those below stand out around those on top
+                layer["radius"] = 3.5 + 2.5 * (len(some) - 1 - list(some).index(name))
+            layers.append(layer)
             ink += 1
     data = {**_place(locations), "layers": layers, "tiles": _tiles(tiles, locations)}
     return InteractiveMap(_page(title, data))

@@ -1,6 +1,5 @@
 """The figures of a report, as the public functions give them: what is shown is what they return."""
 
-from collections.abc import Iterable
 from dataclasses import asdict
 from typing import Any
 
@@ -62,11 +61,25 @@ def policy_figures(graph: pf.PolicyGraph) -> Figures:
     }
 
 
-def certificate_figures(certificates: Iterable[pf.Certificate]) -> Figures:
-    """Many certificates as one: it holds if all hold, and delivers what the worst delivers."""
-    every = list(certificates)
-    worst = max(every, key=lambda c: (not c.ok, c.worst))
-    return {**asdict(worst), "count": len(every), "rounding": max(c.rounding for c in every)}
+def trace_certificate(c: pf.TraceCertificate) -> Figures:
+    """What is proved of all releases of traces."""
+    names = ("ok", "reason", "worst", "rounding", "tables", "noises", "releases", "exposed")
+    epsilons = sorted(c.delivered) or [c.promised]
+    return {name: getattr(c, name) for name in names} | {"epsilons": epsilons}
+
+
+def kept_figures(ledger: pf.Ledger, labelled: dict[int, str]) -> Figures:
+    """What composition leaves: of how many traces with a release an edge, and of those on the
+    map."""
+    kept, made = ledger.kept_edges(), ledger.releases > 0
+    return {
+        "of": int(made.sum()),
+        "kept": int((kept[made] > 0).sum()),
+        "users": [
+            {"label": label, "epsilon": ledger.epsilon(row), "edges": int(kept[row])}
+            for row, label in labelled.items()
+        ],
+    }
 
 
 def utility_figures(u: pf.Utility) -> Figures:
@@ -105,7 +118,7 @@ def attack_figures(table: pf.AttackTable) -> Figures:
 
 
 def exact_certificate(m: pf.Mechanism) -> Figures:
-    return certificate_figures([pf.certify(m)])
+    return asdict(pf.certify(m))
 
 
 def cumulative(distance: NDArray[np.float64]) -> Figures:

@@ -136,6 +136,7 @@ def _figures(
         "mode": "single",
         "has_truth": true is not None,
         "remapped": remapped,
+        "prior": prior is not None,
         "clustered": clusters is not None,
         "map": gather.map_figures(m.locations),
         "policy": gather.policy_figures(m.graph),

@@ -124,7 +124,7 @@ def seen(sites, z, source, K):
     beyond = found.lines[:, :2] @ (sites[source] - sites[z]).astype(float) - found.lines[:, 2]
     ends = np.empty((len(K), 4))
     regions.ray_ends(found.climbs, beyond, ends)
-    first, count = regions.cones_that_meet(ends)
+    first, count = voronoi_regions.cones_that_meet(ends)
     return {(first + n) % len(K) for n in range(count)}, bool((ends[:, 0] < ends[:, 2]).any())
 
 
@@ -184,11 +184,14 @@ def test_cones_by_rays():
     ends = np.array(
         [(1.0, 0, 2.0, 1), (1.0, 0, 2.0, 1), (0.0, -1, -1.0, -1), (0.0, -1, np.inf, -1)]
     )
-    assert regions.cones_that_meet(ends) == (2, 4)
-    assert regions.cones_that_meet(ends[[0, 2, 2, 2]]) == (3, 2)
-    assert regions.cones_that_meet(ends[[2, 2, 2, 2]]) == (0, 4)  # it may lie within any
-    assert regions.cones_that_meet(ends[[0, 0, 0, 0]]) == (0, 4)
-    assert regions.cones_that_meet(ends[[0, 2, 0, 2]]) == (0, 4)  # not convex, but for rounding
+    assert voronoi_regions.cones_that_meet(ends) == (2, 4)
+    assert voronoi_regions.cones_that_meet(ends[[0, 2, 2, 2]]) == (3, 2)
+    assert voronoi_regions.cones_that_meet(ends[[2, 2, 2, 2]]) == (0, 4)  # it may lie within any
+    assert voronoi_regions.cones_that_meet(ends[[0, 0, 0, 0]]) == (0, 4)
+    assert voronoi_regions.cones_that_meet(ends[[0, 2, 0, 2]]) == (
+        0,
+        4,
+    )  # not convex, but for rounding
 
 
 @pytest.mark.parametrize("sides", [4, 12, 64])
