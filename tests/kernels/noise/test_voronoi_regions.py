@@ -119,11 +119,11 @@ def pieces(sites, z, source, K):
 def seen(sites, z, source, K):
     """(the cones that may meet z's region as its rays tell it, whether some ray meets it)."""
     near = np.empty(len(sites), np.int64)
-    near = near[: regions.voronoi_neighbours(sites, z, 1.0, near)]
-    found = regions.bisectors(z, sites, near, 1.0, K, *WHOLE)
+    near = near[: voronoi_regions.voronoi_neighbours(sites, z, 1.0, near)]
+    found = voronoi_regions.bisectors(z, sites, near, 1.0, K, *WHOLE)
     beyond = found.lines[:, :2] @ (sites[source] - sites[z]).astype(float) - found.lines[:, 2]
     ends = np.empty((len(K), 4))
-    regions.ray_ends(found.climbs, beyond, ends)
+    voronoi_regions.ray_ends(found.climbs, beyond, ends)
     first, count = voronoi_regions.cones_that_meet(ends)
     return {(first + n) % len(K) for n in range(count)}, bool((ends[:, 0] < ends[:, 2]).any())
 
