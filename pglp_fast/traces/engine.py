@@ -25,7 +25,7 @@ from .ledger import Ledger
 from .policies import PolicySet
 from .proof import Proof
 from .spending import Limits, Spending, nothing_spent, shares_of
-from .table_cache import TableBook
+from .table_cache import TableCache
 from .workspaces import Worlds
 
 WORTH_A_THREAD = 16  # events that are
@@ -149,7 +149,7 @@ class TraceEngine:
         What the adversary knows about movement.
     settings : records.Settings
         As kernels take them.
-    tables : TableBook
+    tables : TableCache
         Tables that were made so far.
     limits : Limits
         Budgets of each user of a stream.
@@ -160,7 +160,7 @@ class TraceEngine:
         policies: PolicySet,
         model: MobilityModel,
         settings: records.Settings,
-        tables: TableBook,
+        tables: TableCache,
         limits: Limits,
     ):
         self.policies, self.model, self.locations = policies, model, policies.locations

@@ -57,14 +57,14 @@ class FewUsers:
         words = None if true is None or state.told else self._packed(state)
         if words is None:
             return None
-        engine, users, book = self._engine, state.users, self._engine.tables.bound
+        engine, users, cache = self._engine, state.users, self._engine.tables.bound
         told = np.empty((TOLD, self._n), np.int64)
         world = engine.worlds.take()
         after = step_few(
-            world, book, users.key, users.ids, state.cycle, words, true, state.t, self._limit, told
+            world, cache, users.key, users.ids, state.cycle, words, true, state.t, self._limit, told
         )
         engine.worlds.give_back(world)
-        proof = self._with_proofs(state.proof, told, book.value.version) if after.size else None
+        proof = self._with_proofs(state.proof, told, cache.value.version) if after.size else None
         return None if proof is None else self._done(state, after, told, proof)
 
     def _checked(self, cells: Any) -> check.Cells | None:
@@ -98,7 +98,7 @@ class FewUsers:
         if not entries <= proved:
             tables = self._engine.tables
             with tables.in_use():
-                if tables.book.version != version:
+                if tables.arrays.version != version:
                     return None
                 found = tables.proofs(np.array(sorted(entries), np.int32))
             proof |= Proof.of(found, [], 0, 0)

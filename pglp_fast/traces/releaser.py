@@ -46,7 +46,7 @@ from .spending import Limits
 from .stream import Stream
 from .stream_file import KIND, unpack
 from .stream_state import first_stream_state
-from .table_cache import TableBook
+from .table_cache import TableCache
 
 
 class TraceReleaser:
@@ -138,7 +138,7 @@ class TraceReleaser:
         make_key(rng)  # a bad seed is refused now
         self.rng = rng
         self.remap = None if remap is None else make_loss(self.locations, remap)
-        tables = TableBook(
+        tables = TableCache(
             per_component(kind, self.policies.graphs, options), self.epsilon, self.remap,
             everyone=self.calibration == "graph", density=self.likelihood == "density",
         )  # fmt: skip

@@ -117,7 +117,7 @@ def _spend(words, sums, at, step, epsilon):
 
 
 @kernel
-def step_few(world, book, key, ids, cycle, words, cells, step, limit, told):
+def step_few(world, cache, key, ids, cycle, words, cells, step, limit, told):
     """One step of users at ``cells`` (-1: not seen), of which the settings of ``world`` say the
     choice, plain ones: no remapping, no delta. ``limit``: the most that each may spend in total.
 
@@ -125,7 +125,7 @@ def step_few(world, book, key, ids, cycle, words, cells, step, limit, told):
     Where the event of some user is not a common one, or exceeds its budget, an empty array: nothing
     has happened."""
     policies, indptr, indices, data, settings, space = world.value
-    tables, n, sums = book.value, ids.shape[0], words.view(np.float64)
+    tables, n, sums = cache.value, ids.shape[0], words.view(np.float64)
     epsilon, room, nothing = settings.epsilon, words.shape[0], words[:0].copy()
     if space.patterns.version[0] != tables.version:
         return nothing

@@ -277,7 +277,7 @@ def _put_away(known, repaired, words):
 
 
 @kernel
-def run_users(world, cycle, book, requests, beliefs, priors, ledger, users, out, ends):
+def run_users(world, cycle, cache, requests, beliefs, priors, ledger, users, out, ends):
     """Users users[0] .. users[1] - 1 through the events that are left to them.
 
     Returns the new beliefs (cells, values), the ledger's cells and edges, the likelihoods of events
@@ -287,10 +287,10 @@ def run_users(world, cycle, book, requests, beliefs, priors, ledger, users, out,
     function of key, user, step, choice and input.
 
     In a replay nothing is drawn, beliefs follow; a release that was not possible is flagged as
-    ``surrogate``, and its user goes no further. ``world`` and ``book`` are bound: a ``World`` and
+    ``surrogate``, and its user goes no further. ``world`` and ``cache`` are bound: a ``World`` and
     ``Tables``."""
     policies, indptr, indices, data, settings, space = world.value
-    moves, tables = Moves(indptr, indices, data, cycle), book.value
+    moves, tables = Moves(indptr, indices, data, cycle), cache.value
     refresh(space.patterns, tables.version)
     space.told[:] = np.uint64(0)
     space.starts.prior[:] = -1

@@ -27,11 +27,11 @@ class Users:
 
     def step(self, words, t, cells, limit=NO_LIMIT):
         told = np.full((kernels.TOLD, 3), -9, np.int64)
-        users, book = self.state.users, self.engine.tables.bound
+        users, cache = self.state.users, self.engine.tables.bound
         cells = np.array(cells, np.int32)
         with self.engine.worlds.one() as world:
             after = kernels.step_few(
-                world, book, users.key, users.ids, self.state.cycle, words, cells, t, limit, told
+                world, cache, users.key, users.ids, self.state.cycle, words, cells, t, limit, told
             )
         return after, told
 
