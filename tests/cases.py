@@ -453,7 +453,10 @@ class HiddenWalk:
             np.array([1, 0, 1]), np.array([0, 4]), np.arange(4), np.cumsum([0, *lengths]), cells,
             logs, np.zeros(1, np.int64), np.array([0, n]), whole, np.log(prior),
         )  # fmt: skip
-        self.where = attack_records.Map(self.grid.lattice, *self.grid.scale, 5)
+        self.lattice = self.grid.lattice
+
+    def workspace(self):
+        return attack_records.make_workspace(self.size, *self.grid.scale, self.grid.cols)
 
     @staticmethod
     def _moves(A):
@@ -514,8 +517,8 @@ def trace_settings(**options):
 def trace_requests(key, start, following, who, steps, cells, replay, keep, epsilon=1.3):
     """Requests of events under one policy with one epsilon."""
     return trace_records.Requests(
-        key, start, following, who, steps, cells, np.zeros(len(cells), np.int32),
-        np.empty(0, np.int32), np.array([epsilon]), replay, keep,
+        key, start, following, np.empty(0, np.int64), who, steps, cells,
+        np.zeros(len(cells), np.int32), np.empty(0, np.int32), np.array([epsilon]), replay, keep,
     )  # fmt: skip
 
 

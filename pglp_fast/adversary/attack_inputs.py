@@ -50,10 +50,10 @@ def moves_of(model: MobilityModel, *, transposed: bool = False) -> records.Moves
     return records.Moves(indptr, indices, data, logs)
 
 
-def map_of(locations: Locations) -> records.Map:
-    """The map as guesses need it."""
+def workspace_of(locations: Locations) -> records.Workspace:
+    """Work space of one thread."""
     cols = locations.cols if isinstance(locations, Grid) else 0
-    return records.Map(locations.lattice, *locations.scale, cols)
+    return records.make_workspace(locations.size, *locations.scale, cols)
 
 
 def has_gaps(seen: records.Observations) -> bool:

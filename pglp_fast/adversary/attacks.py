@@ -19,10 +19,10 @@ from pglp_fast.space.locations import Locations
 
 from .attack_inputs import (
     has_gaps,
-    map_of,
     moves_of,
     observations_of,
     persons_worth_a_thread,
+    workspace_of,
 )
 from .attack_table import NOTHING, AttackRow, AttackTable, clustered_mean
 from .evidence import Evidence
@@ -132,8 +132,9 @@ class Attack:
             )
         out = np.zeros(self._locations.size)
         estimates.posterior_at(
-            self._moves, self._turned, self._seen, u, first[u] + row, all_releases, out
-        )
+            self._moves, self._turned, self._seen, workspace_of(self._locations), u,
+            first[u] + row, all_releases, out,
+        )  # fmt: skip
         return out
 
     def expected(self, guesses: ArrayLike) -> Reals:
@@ -142,10 +143,18 @@ class Attack:
         NaN where the guess is -1 or too early."""
         cells = self.evidence.at_rows(self._cells(guesses, "guesses"))
         out = np.full(len(cells), np.nan)
-        where = map_of(self._locations)
+        lattice = self._locations.lattice
         run_ranges(
             lambda start, stop: estimates.expected_errors(
-                self._moves, self._turned, self._seen, where, start, stop, cells, out
+                self._moves,
+                self._turned,
+                self._seen,
+                lattice,
+                workspace_of(self._locations),
+                start,
+                stop,
+                cells,
+                out,
             ),
             self.evidence.persons,
             smallest=persons_worth_a_thread(self._seen),
@@ -317,10 +326,18 @@ def attack(evidence: Evidence | WithEvidence, truth: ArrayLike | None = None) ->
     errors, zeros = np.full((records.ESTIMATORS, n), np.nan), np.zeros((2, persons))
     numbers = np.full((4, n), np.nan)  # entropy, lift, online error, online entropy
     report = records.Report(guesses, errors, *numbers, *zeros)
-    failed, where = np.full(persons, -1, np.int64), map_of(evidence.model.locations)
+    failed, locations = np.full(persons, -1, np.int64), evidence.model.locations
     run_ranges(
         lambda start, stop: estimates.attack_persons(
-            moves, turned, seen, where, start, stop, report, failed
+            moves,
+            turned,
+            seen,
+            locations.lattice,
+            workspace_of(locations),
+            start,
+            stop,
+            report,
+            failed,
         ),
         persons,
         smallest=persons_worth_a_thread(seen),

@@ -7,7 +7,7 @@ from pglp_fast._kernels.attack.records import Moves, Observations
 from pglp_fast._util import validate as check
 from pglp_fast._util.threads import run_ranges
 
-from .attack_inputs import map_of, moves_of
+from .attack_inputs import moves_of, workspace_of
 from .evidence import Evidence
 
 
@@ -29,12 +29,23 @@ def guesses_without_release(
     first = np.searchsorted(keys, np.arange(len(pairs) + 1) * len(times))
     row, step = np.ascontiguousarray(pairs.T)
     after, guesses = times[keys % len(times)], np.full(len(keys), -1, check.CELL)
-    where = map_of(evidence.model.locations)
+    locations = evidence.model.locations
     if turned is moves:  # the attack itself had no gaps
         turned = moves_of(evidence.model, transposed=True)
     run_ranges(
         lambda start, stop: guess_unseen(
-            moves, turned, seen, where, row, step, first, after, start, stop, guesses
+            moves,
+            turned,
+            seen,
+            locations.lattice,
+            workspace_of(locations),
+            row,
+            step,
+            first,
+            after,
+            start,
+            stop,
+            guesses,
         ),
         len(pairs),
         smallest=1,

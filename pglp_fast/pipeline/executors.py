@@ -9,6 +9,7 @@ from time import monotonic
 from typing import Any
 
 from pglp_fast._util.packages import need
+from pglp_fast._util.threads import map_ahead
 from pglp_fast.errors import InvalidParameter
 
 _AHEAD = 64  # tasks that wait in a pool: their arguments are in memory
@@ -48,22 +49,28 @@ def run_tasks(
     function: Callable[..., Any],
     tasks: Sequence[Task],
     done: Callable[[int], None] = lambda k: None,
+    *,
+    beside: bool = False,
 ) -> list[Any]:
     """What the function makes of each task, in their order; ``done`` is told of each as it ends.
+
+    ``beside``: without an executor some of them run side by side, in threads.
 
     Tasks must be functions of their arguments and files: one whose worker was killed is run again.
     """
     out: list[Any] = [None] * len(tasks)
-    for k, result in _ended(executor, function, tasks):
+    for k, result in _ended(executor, function, tasks, beside):
         out[k] = result
         done(k)
     return out
 
 
 def _ended(
-    executor: Any, function: Callable[..., Any], tasks: Sequence[Task]
+    executor: Any, function: Callable[..., Any], tasks: Sequence[Task], beside: bool
 ) -> Iterator[tuple[int, Any]]:
-    if executor is None:
+    if executor is None and beside:
+        yield from enumerate(map_ahead(lambda task: function(*task), tasks))
+    elif executor is None:
         yield from ((k, function(*task)) for k, task in enumerate(tasks))
     elif _is_dask(executor):
         yield from _on_dask(executor, function, tasks)

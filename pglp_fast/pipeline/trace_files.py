@@ -122,7 +122,7 @@ class MovingFiles:
     def _released(self, rows: int) -> list[dict[str, Any]]:
         sizes = np.diff(np.arange(len(self._parts) + 1) * rows // len(self._parts)).tolist()
         todo = [(part,) for part in self._parts]
-        return self._run(tasks.release_persons, todo, sizes, "rows", "releasing ")
+        return self._run(tasks.release_persons, todo, sizes, "rows", "releasing ", beside=True)
 
     def _count(self) -> Spent:
         """What all parts will spend; an error where rows are beyond the budget."""
@@ -146,15 +146,18 @@ class MovingFiles:
         what: str,
         *,
         within: bool = False,
+        beside: bool = False,
     ) -> list[Any]:
-        """Tasks with a bar. ``within``: they tell how far they are, where they run here."""
+        """Tasks with a bar. ``within``: they tell how far they are, where they run here;
+        ``beside``: there, some of them run side by side."""
         bar = Progress(sum(sizes), unit, what, shown=self._progress)
         tell = within and self._executor is None
         shared = (self._folder, self._context.digest)
         made = [(*shared, *task, *((bar.advance,) if tell else ())) for task in todo]
         out = run_tasks(
-            self._executor, function, made, lambda k: None if tell else bar.advance(sizes[k])
-        )
+            self._executor, function, made, lambda k: None if tell else bar.advance(sizes[k]),
+            beside=beside,
+        )  # fmt: skip
         bar.close()
         return out
 

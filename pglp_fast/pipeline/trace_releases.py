@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from pglp_fast._util.threads import ForkLock
 from pglp_fast.adversary.events import Events
 from pglp_fast.traces.job_ledger import Spent
 from pglp_fast.traces.ledger import Ledger
@@ -156,17 +157,23 @@ def certified(plan: Plan, seed: int, account: Account) -> Certificate:
     return Certificate.of_account(account, verdict, plan.epsilon)
 
 
+_making = ForkLock()
+
+
 @lru_cache(maxsize=1)
 def _by_digest(digest: str, seed: int) -> list[TraceReleaser]:
     return []
 
 
 def _releaser(plan: Plan, seed: int) -> TraceReleaser:
-    """The releaser of a plan, made once in a process."""
-    held = _by_digest(plan.digest, seed)
-    if not held:
-        held.append(plan.for_traces(seed))
-    return held[0]
+    """The releaser of a plan, made once in a process, with the prior that it begins with."""
+    with _making:
+        held = _by_digest(plan.digest, seed)
+        if not held:
+            made = plan.for_traces(seed)
+            made.model.stationary()  # worked out, and kept
+            held.append(made)
+        return held[0]
 
 
 def admission(

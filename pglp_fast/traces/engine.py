@@ -22,6 +22,7 @@ from pglp_fast.policy.kernel_arrays import kernel_policy
 from .certificate import TraceCertificate, Verdict, prove
 from .choices import Choices, Epsilons
 from .ledger import Ledger
+from .order import by_place, rows_of_users
 from .policies import PolicySet
 from .proof import Proof
 from .spending import Limits, Spending, nothing_spent, shares_of
@@ -257,9 +258,9 @@ class TraceEngine:
         counts = np.diff(trace.start)
         before = _with_points(state, trace, counts) if users.point else state
         requests = records.Requests(
-            users.key, trace.start, trace.start[:-1].copy(), np.repeat(users.ids, counts),
-            trace.steps, trace.cells, choices.number, choices.places, self.epsilons.values, replay,
-            keep,
+            users.key, trace.start, trace.start[:-1].copy(), by_place(trace.start, trace.cells),
+            np.repeat(users.ids, counts), trace.steps, trace.cells, choices.number, choices.places,
+            self.epsilons.values, replay, keep,
         )  # fmt: skip
         if out is None:
             out = records.make_outputs(len(trace.cells))
@@ -294,7 +295,7 @@ class TraceEngine:
     ) -> tuple[Beliefs, LedgerRows, LikelihoodRows | None, list[NDArray[np.int64]]]:
         """The kernel over all users in threads, and again for as long as tables are missing."""
         all_claims: list[NDArray[np.int64]] = []
-        row_cells, row_logs, kept = [np.empty(0, np.int32)], [np.empty(0)], 0
+        row_cells, row_logs, kept, order = [np.empty(0, np.int32)], [np.empty(0)], 0, requests.order
         while True:
             ends = records.make_ends(len(beliefs.kind), len(self.policies))
             parts = self._pass(requests, beliefs, priors, ledger, cycle, out, ends)
@@ -302,19 +303,19 @@ class TraceEngine:
             all_claims.append(claims)
             if requests.keep:
                 for (first, last), part in parts.items():
-                    begin = requests.next[first:last]
-                    events = ranges_of(begin, ends.next[first:last] - begin)
+                    some = order[first:last] if order.size else slice(first, last)
+                    begin = requests.next[some]
+                    events = ranges_of(begin, ends.next[some] - begin)
                     out.row_start[events] += kept
                     kept += len(part[4])
                 row_cells.append(rows)
                 row_logs.append(logs)
             beliefs = Beliefs(
-                ends.belief_kind, ends.at, starts_of(ends.belief_length), cells, values
+                ends.belief_kind, ends.at, *rows_of_users(order, ends.belief_length, cells, values)
             )
-            ledger = LedgerRows(
-                ends.ledger_kind, starts_of(ends.kept_length), held, starts_of(ends.edge_length),
-                edges, ends.used,
-            )  # fmt: skip
+            kept_by = rows_of_users(order, ends.kept_length, held)
+            edges_by = rows_of_users(order, ends.edge_length, edges)
+            ledger = LedgerRows._make((ends.ledger_kind, *kept_by, *edges_by, ends.used))
             if not keys.size or (requests.replay and out.surrogate.any()):
                 break  # all is done, or a replay contradicts itself
             requests = requests._replace(next=ends.next)

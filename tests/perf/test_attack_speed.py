@@ -9,7 +9,7 @@ import pytest
 import pglp_fast as pf
 from benchmarks.attacks import releases
 from pglp_fast._kernels.attack import estimates, guess, records as kernels
-from pglp_fast.adversary.attack_inputs import map_of, moves_of, observations_of
+from pglp_fast.adversary.attack_inputs import moves_of, observations_of, workspace_of
 
 
 @pytest.mark.parametrize("k", [3, 5])
@@ -56,7 +56,7 @@ def test_the_cost_of_a_step_does_not_grow_with_the_map(promise):
     for side in (300, 1800):
         evidence, _ = releases(side, 200, 100)
         seen, moves = observations_of(evidence), moves_of(evidence.model)
-        where = map_of(evidence.model.locations)
+        locations = evidence.model.locations
         persons, n = evidence.persons, len(evidence.released)
         cells, numbers = np.full((kernels.ESTIMATORS, n), -1, np.int32), np.empty((10, n))
         cells[kernels.RELEASED] = evidence.released
@@ -65,8 +65,9 @@ def test_the_cost_of_a_step_does_not_grow_with_the_map(promise):
         for _ in range(6):
             started = time.thread_time()
             estimates.attack_persons(
-                moves, moves, seen, where, 0, persons, report, np.empty(persons, np.int64)
-            )
+                moves, moves, seen, locations.lattice, workspace_of(locations), 0, persons, report,
+                np.empty(persons, np.int64),
+            )  # fmt: skip
             each.append(time.thread_time() - started)
         times[side] = min(each)
         print(f"{side} x {side}: {times[side] / n * 1e6:.1f} us of one core a user-step")

@@ -16,7 +16,6 @@ from .records import (
     TIE,
     VITERBI,
     make_messages,
-    make_workspace,
     most_rows,
 )
 
@@ -106,13 +105,11 @@ def _report_smoothed(messages, first, rows, walker, lattice, space, report):
 
 
 @kernel
-def attack_persons(moves, turned, seen, where, start, stop, report, failed):
+def attack_persons(moves, turned, seen, lattice, space, start, stop, report, failed):
     """The whole attack on persons start..stop-1.
 
     ``report.guesses[RELEASED]`` is given; everything else is filled in. ``failed[u]`` is the row
     whose release is impossible, or -1."""
-    lattice = where.lattice
-    space = make_workspace(lattice.shape[0], where.dx, where.dy, where.cols)
     messages = make_messages(most_rows(seen.first, start, stop))
     for u in range(start, stop):
         first, rows = seen.first[u], seen.first[u + 1] - seen.first[u]
@@ -134,10 +131,9 @@ def attack_persons(moves, turned, seen, where, start, stop, report, failed):
 
 
 @kernel
-def expected_errors(moves, turned, seen, where, start, stop, guesses, errors):
+def expected_errors(moves, turned, seen, lattice, space, start, stop, guesses, errors):
     """errors[row] = expected distance of guesses[row] (-1: none) under Pr(s_t | all z)."""
-    lattice, lift = where.lattice, np.empty(seen.steps.shape[0])
-    space = make_workspace(lattice.shape[0], where.dx, where.dy, where.cols)
+    lift = np.empty(seen.steps.shape[0])
     messages, mass = make_messages(most_rows(seen.first, start, stop)), space.guessing.mass
     for u in range(start, stop):
         first, rows = seen.first[u], seen.first[u + 1] - seen.first[u]
@@ -154,10 +150,10 @@ def expected_errors(moves, turned, seen, where, start, stop, guesses, errors):
 
 
 @kernel
-def posterior_at(moves, turned, seen, u, row, all_releases, out):
+def posterior_at(moves, turned, seen, space, u, row, all_releases, out):
     """out (N,) = Pr(s_t | all z) at a row of person u, or p_t^+ where not ``all_releases``."""
     r, rows = row - seen.first[u], seen.first[u + 1] - seen.first[u]
-    space, messages = make_workspace(out.shape[0], 1.0, 1.0, 0), make_messages(rows)
+    messages = make_messages(rows)
     lift = np.empty(seen.steps.shape[0])
     messages, _, _ = filter_person(moves, turned, seen, u, space, messages, lift)
     smooth_person(moves, turned, seen, u, space, messages, rows - 1 if all_releases else r)

@@ -6,7 +6,6 @@ from pglp_fast._kernels.base.jit import kernel
 
 from .estimates import guess_of
 from .gaps import PLAIN, empty_layer, pass_gap
-from .records import make_workspace
 
 _SETTLED = 1e-13  # a distribution that changed by less has the same guess
 
@@ -21,14 +20,14 @@ def _change(cells, p, known, settled, n):
 
 
 @kernel
-def guess_unseen(moves, turned, seen, where, rows, steps, first, after, start, stop, guesses):
+def guess_unseen(
+    moves, turned, seen, lattice, space, rows, steps, first, after, start, stop, guesses
+):  # fmt: skip
     """guesses[k], k = first[g]..first[g + 1] - 1: the best one ``after[k]`` moves from the prior.
 
     Of groups start..stop-1: the prior ``rows[g]`` at step ``steps[g]``; ``after`` ascends. Plain
     probabilities: what underflows is of no use to a guess."""
-    lattice = where.lattice
     size = lattice.shape[0]
-    space = make_workspace(size, where.dx, where.dy, where.cols)
     layers, p = space.layers, np.empty(size)
     known, settled = np.empty(size, np.int32), np.empty(size)
     for g in range(start, stop):

@@ -25,15 +25,13 @@ Moves = namedtuple("Moves", "indptr indices data logs")
 Observations = namedtuple(
     "Observations", "cycle first steps start cells logs of prior_start prior_cells prior_logs"
 )
-# the map as guesses need it: km a lattice step; columns of the grid, 0 for scattered points
-Map = namedtuple("Map", "lattice dx dy cols")
 # states of a person's row r at start[r]..start[r + 1]: the location, the index of its best
 # predecessor within row r - 1, p^+, ln p^+, ln Pr(z | s), and ln Pr(later z | s)
 Messages = namedtuple("Messages", "start cells back p logs likelihood beta")
 # a sparse vector: which locations, then by location up to three numbers; value is 0 elsewhere
 Layer = namedtuple("Layer", "cells value other origin")
-# where gaps are passed: three layers; a bitmask of locations, empty; by location, the moves from
-# there to where a gap ends, -1 between uses
+# where gaps are passed: three layers; a bitmask of locations, empty; by location, one more than the
+# moves from there to where a gap ends, 0 between uses
 Layers = namedtuple("Layers", "here there kept words hops")
 # of the targets of a move, by location: p^- or its logarithm, the best path's score, and the state
 # that comes from, -1 for none; arbitrary elsewhere
@@ -49,19 +47,21 @@ Report = namedtuple(
 )
 
 
-@kernel
-def make_layer(n):
-    return Layer(np.empty(n, np.int32), np.zeros(n), np.zeros(n), np.zeros(n, np.int32))
+def make_layer(n: int) -> Layer:
+    return Layer(np.empty(n, np.int32), np.zeros(n), np.zeros(n), np.empty(n, np.int32))
 
 
-@kernel
-def make_workspace(n, dx, dy, cols):
-    """Work space of one thread, as large as the map. All of it may be touched, little of it is."""
+def make_workspace(n: int, dx: float, dy: float, cols: int) -> Workspace:
+    """Work space of one thread, as large as the map. ``dx, dy``: km a lattice step; ``cols``: of a
+    grid, 0 for scattered points.
+
+    All of it may be touched, little of it is: NumPy's zeros, unlike a kernel's, are no pass over
+    the map."""
     mass = Mass(np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n), dx, dy, cols)
     words = np.zeros((n + 63) >> 6, np.uint64)
     return Workspace(
-        Layers(make_layer(n), make_layer(n), make_layer(n), words, np.full(n, -1, np.int32)),
-        Arrivals(np.zeros(n), np.zeros(n), np.zeros(n, np.int32)),
+        Layers(make_layer(n), make_layer(n), make_layer(n), words, np.zeros(n, np.int32)),
+        Arrivals(np.empty(n), np.empty(n), np.empty(n, np.int32)),
         Guessing(mass, np.empty((STACK, 5), np.int64), np.empty(max(n, STACK))),
         np.empty(n, np.int32), np.empty(n), np.empty(n), np.empty(n), np.empty(n),
     )  # fmt: skip

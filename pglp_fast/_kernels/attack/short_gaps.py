@@ -27,14 +27,14 @@ def is_short(moves, count, ends, layers):
 
 @kernel
 def count_hops(indptr, indices, ends, hops, queue, levels):
-    """hops[i] = the least number of moves from i to one of ``ends``, by a transposed matrix, of
-    those where it is at most as long as ``levels`` goes.
+    """hops[i] = 1 + the least number of moves from i to one of ``ends``, by a transposed matrix, of
+    those where it is at most as long as ``levels`` goes; 0 elsewhere.
 
     They are listed in ``queue``, the nearest first; levels[h]: how many are at most h moves away.
     Returns how many there are."""
     n = head = 0
     for j in ends:
-        hops[j], queue[n] = 0, j
+        hops[j], queue[n] = 1, j
         n += 1
     levels[0] = n
     for h in range(1, levels.shape[0]):
@@ -43,8 +43,8 @@ def count_hops(indptr, indices, ends, hops, queue, levels):
             head += 1
             for e in range(indptr[j], indptr[j + 1]):
                 i = indices[e]
-                if hops[i] < 0:
-                    hops[i], queue[n] = h, i
+                if hops[i] == 0:
+                    hops[i], queue[n] = h + 1, i
                     n += 1
         levels[h] = n
     return n
@@ -56,7 +56,7 @@ def _drop(layer, n, hops, left):
     cells, value, m = layer.cells, layer.value, 0
     for k in range(n):
         i = cells[k]
-        if 0 <= hops[i] <= left:
+        if 0 < hops[i] <= left + 1:
             cells[m] = i
             m += 1
         else:
@@ -128,7 +128,7 @@ def pass_towards(moves, turned, cycle, step, stride, count, kind, n, layers, end
         here, there, n = there, here, m
         left -= 1
     for k in range(reached):
-        hops[queue[k]] = -1
+        hops[queue[k]] = 0
     return Layers(here, there, kept, words, hops), n, kind, 0.0, 0.0
 
 

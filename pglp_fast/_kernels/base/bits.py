@@ -9,6 +9,7 @@ from .jit import bare, kernel
 from .sorting import insert, sort_in_place
 
 _ONE = np.uint64(1)
+_SIX, _LOW = np.uint64(6), np.uint64(63)
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)
 _M1 = np.uint64(0x5555555555555555)
 _M2 = np.uint64(0x3333333333333333)
@@ -42,12 +43,14 @@ def highest1(word):
 
 @bare
 def test1(words, i):
-    return (words[i >> 6] >> np.uint64(i & 63)) & _ONE != np.uint64(0)
+    at = np.uint64(i)  # unsigned: no index is asked whether it counts from the end
+    return (words[at >> _SIX] >> (at & _LOW)) & _ONE != np.uint64(0)
 
 
 @bare
 def set1(words, i):
-    words[i >> 6] |= _ONE << np.uint64(i & 63)
+    at = np.uint64(i)
+    words[at >> _SIX] |= _ONE << (at & _LOW)
 
 
 @kernel
@@ -190,4 +193,4 @@ def sort_cells(words, cells, n):
 def clear_cells(words, cells, n):
     """Empty a bitmask of its cells."""
     for k in range(n):
-        words[cells[k] >> 6] = np.uint64(0)
+        words[np.uint64(cells[k]) >> _SIX] = np.uint64(0)

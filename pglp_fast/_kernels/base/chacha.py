@@ -111,10 +111,11 @@ def draw(key, users, times, start, stop, log_width, purpose, counters, scratch, 
             _set_counter(counters, lane, first + lane, times[0], purpose)
         blocks(key, counters, scratch, lanes)
         for i in range(n):
-            user = first_user + i
-            at = (user & mask) << (log_width + 1)
+            user = np.uint64(first_user + i)
+            at = np.uint32(user & np.uint64(mask)) << (log_width + 1)
+            lane = np.uint32((user >> np.uint64(shift)) - np.uint64(first))
             for w in range(width):
-                out[i, w] = _word(scratch, at + 2 * w, (user >> shift) - first)
+                out[i, w] = _word(scratch, at + 2 * w, lane)
         return
     for i in range(n):
         user = users[0] + start + i if consecutive else users[start + i]

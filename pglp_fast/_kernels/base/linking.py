@@ -83,13 +83,22 @@ class Library(JITCodeLibrary):
 
     def _link(self) -> None:
         """Take in all that is called. A function that nothing calls yet would be left out by the
-        linker, so callers come first."""
+        linker, so callers come first.
+
+        Nobody else calls what is taken in, and the compiler is told so: it inlines what is called
+        once, and passes on no argument that is not used. Of arguments there are many: a work space
+        is hundreds of numbers."""
+        own = {f.name for f in self._final_module.functions if not f.is_declaration}
         for library in self._called():
             self._reload_init.update(library._reload_init)
             if _is_open(library):
                 self._final_module.link_in(library._translated())
             else:
                 self._final_module.link_in(library._get_module_for_linking(), preserve=True)
+        for function in self._final_module.functions:
+            taken = not function.is_declaration and function.name not in own
+            if taken and function.linkage == llvm.Linkage.linkonce_odr:
+                function.linkage = "internal"
 
     def finalize(self) -> None:
         self._raise_if_finalized()

@@ -54,14 +54,14 @@ def scatter(indptr, indices, data, cells, p, words, sums, out):
     ``words`` is an empty bitmask; on return it holds the targets. Returns how many there are."""
     n = 0
     for k in range(cells.shape[0]):
-        i = cells[k]
-        for e in range(indptr[i], indptr[i + 1]):
-            j = indices[e]
+        i, mass = np.uint32(cells[k]), p[k]
+        for e in range(np.uint64(indptr[i]), np.uint64(indptr[i + 1])):
+            j, value = np.uint32(indices[e]), mass * data[e]
             if test1(words, j):
-                sums[j] += p[k] * data[e]
+                sums[j] += value
             else:
                 set1(words, j)
-                sums[j] = p[k] * data[e]
+                sums[j] = value
                 out[n] = j
                 n += 1
     sort_cells(words, out, n)

@@ -76,10 +76,11 @@ def read_alias(cut, alias, bits, weights):
 def pick(word, cut, alias, start, bits):
     """The output that a 64-bit random word selects from the alias row at ``start``: top bits the
     column, the next the cut."""
-    column = np.int64(word >> np.uint64(64 - bits))
-    rest = (word >> np.uint64(1)) & ((np.uint64(1) << np.uint64(63 - bits)) - np.uint64(1))
-    other = np.int64(alias[start + column])  # read before the choice: no branch to mispredict
-    return column if rest < cut[start + column] else other
+    bits = np.uint64(bits)
+    column, rest = word >> (np.uint64(64) - bits), (word << bits) >> (bits + np.uint64(1))
+    at = np.uint64(start) + column
+    other = np.int64(alias[at])  # read before the choice: no branch to mispredict
+    return np.int64(column) if rest < cut[at] else other
 
 
 @kernel

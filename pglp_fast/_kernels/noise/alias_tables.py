@@ -68,29 +68,33 @@ def fill_tables(which, start, stop, groups, hulls, reached, probabilities, at, b
 
 @kernel
 def release_table(requests, start, stop, groups, tables, out):
-    """Draw requests start..stop-1 from alias rows; those whose shape has none are left alone."""
+    """Draw requests start..stop-1 from alias rows; those whose shape has none are left alone.
+
+    What is looked up is unsigned: no index is asked whether it counts from the end."""
     cells, address = requests.cells, groups.address
     bits, offset = tables.bits, tables.offset
+    shape_of, starts, members = groups.shape_of, groups.starts, groups.members
     counters, scratch = np.empty((4, LANES), np.uint32), np.empty((16, LANES), np.uint32)
     words = np.empty((CHUNK, 1), np.uint64)
-    group, place = np.empty(CHUNK, np.int64), np.empty(CHUNK, np.int64)
+    group, place = np.empty(CHUNK, np.uint32), np.empty(CHUNK, np.uint32)
     target = np.empty(CHUNK, np.int64)
     key, users, times = requests.key, requests.users, requests.times
     for begin in range(start, stop, CHUNK):
         n = min(CHUNK, stop - begin)
         draw(key, users, times, begin, begin + n, 0, TABLE, counters, scratch, words)
         for i in range(n):  # short loops keep many cache misses in flight at once
-            group[i], place[i] = address[cells[begin + i], 0], address[cells[begin + i], 1]
+            cell = np.uint32(cells[begin + i])
+            group[i], place[i] = np.uint32(address[cell, 0]), np.uint32(address[cell, 1])
         for i in range(n):
-            shape = groups.shape_of[group[i]]
-            row = offset[shape] + (place[i] << bits[shape])
+            shape = np.uint32(shape_of[group[i]])
+            row = offset[shape] + (np.int64(place[i]) << bits[shape])
             target[i] = -1
             if offset[shape] >= 0:
                 output = pick(words[i, 0], tables.cut, tables.alias, row, bits[shape])
-                target[i] = groups.starts[group[i]] + output
+                target[i] = starts[group[i]] + output
         for i in range(n):
             if target[i] >= 0:
-                out[begin + i] = groups.members[target[i]]
+                out[begin + i] = members[np.uint64(target[i])]
 
 
 @kernel

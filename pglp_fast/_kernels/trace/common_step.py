@@ -23,7 +23,7 @@ def _values_of(sums, targets, n, values):
     """Whether all sums are there without underflow; they are written out."""
     fits = n <= MAX_CELLS
     for k in range(min(n, MAX_CELLS)):
-        values[k] = sums[targets[k]]
+        values[k] = sums[np.uint32(targets[k])]
         fits &= values[k] >= TINY
     return fits
 
@@ -31,9 +31,9 @@ def _values_of(sums, targets, n, values):
 @bare
 def _members(label, cells, n, s, positions):
     """(how many members the component of s has, which of them s is); positions are written out."""
-    p = 0
+    p = np.uint32(0)
     while cells[p] != s:
-        p += 1
+        p = np.uint32(p + 1)
     wanted, k, place = label[p], 0, 0
     for q in range(n):
         positions[k] = q
@@ -50,12 +50,13 @@ def _update(chances, logs, at, positions, k, cells, values, new_cells, new_value
     n = 0
     total, least = 0.0, np.inf
     for q in range(k):
-        if logs[at + q] == -np.inf:
+        entry, p = np.uint64(at + q), np.uint64(positions[q])
+        if logs[entry] == -np.inf:
             continue
-        value = values[positions[q]] * chances[at + q]
+        value = values[p] * chances[entry]
         if value < TINY:
             return -1
-        new_cells[n], new_values[n] = cells[positions[q]], value
+        new_cells[n], new_values[n] = cells[p], value
         total += value
         least = min(least, value)
         n += 1

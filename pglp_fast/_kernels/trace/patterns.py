@@ -74,21 +74,21 @@ def describe(policy, cells, head, anchor, key):
     h = mix(np.uint64(n), anchor)
     fits = True
     for p in range(n):
-        i = cells[p]
+        i = np.uint32(cells[p])
         x, y = lattice[i, 0] - x0, lattice[i, 1] - y0
         fits &= max(abs(x), abs(y)) < _FARTHEST and indptr[i] == indptr[i + 1]
         c = cliques[i]
         first = np.int64(-1)
         if c >= 0:
-            if head[c] < 0:
-                head[c] = p
-            first = np.int64(head[c])
+            if head[np.uint32(c)] < 0:
+                head[np.uint32(c)] = p
+            first = np.int64(head[np.uint32(c)])
         key[p] = ((((x + _FARTHEST) << _BITS) + y + _FARTHEST) << 8) + first + 1
         h = mix(h, key[p])
     for p in range(n):
-        c = cliques[cells[p]]
+        c = cliques[np.uint32(cells[p])]
         if c >= 0:
-            head[c] = -1
+            head[np.uint32(c)] = -1
     return slot_of(h, SLOTS // WAYS) * WAYS if fits else -1
 
 

@@ -31,12 +31,13 @@ Moves = namedtuple("Moves", "indptr indices data cycle")
 # ``Moves`` but for the cycle, settings, work space
 World = namedtuple("World", "policies indptr indices data settings space")
 # key of the noise; events start[u] .. start[u + 1] - 1 are those of user u, of which those from
-# next[u] on are still to be released; the user's number, the step and the cell of each event.
+# next[u] on are still to be released; order: which user is taken when, empty for one after the
+# other; the user's number, the step and the cell of each event.
 # choice: of each event; places: the policy for each place that was released last (-1: as chosen),
 # empty where that does not matter; epsilons: by number. replay: the cells are what was released
 # before, not where users were; keep: keep likelihoods
 Requests = namedtuple(
-    "Requests", "key start next who steps cells choice places epsilons replay keep"
+    "Requests", "key start next order who steps cells choice places epsilons replay keep"
 )
 # of user u, at step at[u]: cells[start[u] : start[u + 1]] with values beside where kind[u] is OWN
 # or LOGS, the shared prior kind[u] where it is not negative

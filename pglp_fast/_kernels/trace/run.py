@@ -278,13 +278,13 @@ def _put_away(known, repaired, words):
 
 @kernel
 def run_users(world, cycle, cache, requests, beliefs, priors, ledger, users, out, ends):
-    """Users users[0] .. users[1] - 1 through the events that are left to them.
+    """Users users[0] .. users[1] - 1, as they are ordered, through the events left to them.
 
     Returns the new beliefs (cells, values), the ledger's cells and edges, the likelihoods of events
     (cells, logarithms), the keys of tables that are missing, and claims of noise that are to be
-    proved, all end to end. A user who needs a table that is missing stops before that event: it is
-    to go on, from what is returned here, once the table is there. What is released is a pure
-    function of key, user, step, choice and input.
+    proved, all end to end in that order. A user who needs a table that is missing stops before that
+    event: it is to go on, from what is returned here, once the table is there. What is released is
+    a pure function of key, user, step, choice and input.
 
     In a replay nothing is drawn, beliefs follow; a release that was not possible is flagged as
     ``surrogate``, and its user goes no further. ``world`` and ``cache`` are bound: a ``World`` and
@@ -298,14 +298,18 @@ def run_users(world, cycle, cache, requests, beliefs, priors, ledger, users, out
     pools, draws, replay = make_pools(), _make_draws(), requests.replay
     kept, small = nothing_kept(policies, settings, space), space.domain.words
     chosen = choose(policies, settings, requests.epsilons, np.int64(0))
-    first = last = np.int64(-1)  # events whose draws are at hand
-    for u in range(users[0], users[1]):
+    # events whose draws are at hand; where all users' events lie end to end, a chunk spans users
+    first = last = np.int64(-1)
+    until = requests.start[users[1]]
+    order = requests.order
+    for k in range(users[0], users[1]):
+        u = order[k] if order.shape[0] > 0 else k
         at, account = beliefs.at[u], open_account(ledger, u, space)
         begin, e, end = requests.start[u], requests.next[u], requests.start[u + 1]
         belief = _open_belief(beliefs, u, space)
         while e < end:
-            if e >= last:
-                first, last = e, min(e + CHUNK, requests.start[users[1]])
+            if not first <= e < last:
+                first, last = e, min(e + CHUNK, end if order.shape[0] > 0 else until)
                 _draw(draws, requests, first, last)
             chosen = choose_at(chosen, requests, out.released, e, begin)
             if plain:

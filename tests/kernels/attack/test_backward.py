@@ -11,7 +11,7 @@ from pglp_fast._kernels.attack import backward as kernels, forward_viterbi, reco
 def test_back_through_all_rows(seed):
     """Pr(s_t | all z), and the entropy of what follows the first row."""
     walk = HiddenWalk(seed)
-    space = records.make_workspace(walk.size, *walk.where[1:])
+    space = walk.workspace()
     how = walk.moves, walk.moves, walk.seen, 0, space
     messages, _, _ = forward_viterbi.filter_person(
         *how, records.make_messages(walk.steps), np.empty(walk.steps)

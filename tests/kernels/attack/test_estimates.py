@@ -23,7 +23,8 @@ def expected(xy, p, cell):
 def test_the_whole_attack(seed):
     walk = HiddenWalk(seed)
     report, failed = report_of(walk.steps), np.empty(1, np.int64)
-    kernels.attack_persons(walk.moves, walk.moves, walk.seen, walk.where, 0, 1, report, failed)
+    how = walk.moves, walk.moves, walk.seen, walk.lattice, walk.workspace()
+    kernels.attack_persons(*how, 0, 1, report, failed)
     assert failed[0] == -1
     assert report.log_evidence[0] == pytest.approx(walk.paths.log_evidence(), rel=1e-12)
     assert report.path_entropy[0] == pytest.approx(walk.paths.path_entropy(), rel=1e-10)
@@ -54,7 +55,8 @@ def test_the_whole_attack(seed):
 def test_errors_of_given_guesses():
     walk = HiddenWalk(1)
     guesses, errors = np.array([0, -1, 3, 4], np.int32), np.full(4, np.nan)
-    kernels.expected_errors(walk.moves, walk.moves, walk.seen, walk.where, 0, 1, guesses, errors)
+    how = walk.moves, walk.moves, walk.seen, walk.lattice, walk.workspace()
+    kernels.expected_errors(*how, 0, 1, guesses, errors)
     xy = walk.grid.xy(np.arange(walk.size))
     for t, cell in enumerate(guesses.tolist()):
         if cell >= 0:
@@ -68,6 +70,6 @@ def test_the_posterior_of_a_step(every):
     walk = HiddenWalk(2)
     for t in range(walk.steps):
         out = np.zeros(walk.size)
-        kernels.posterior_at(walk.moves, walk.moves, walk.seen, 0, t, every, out)
+        kernels.posterior_at(walk.moves, walk.moves, walk.seen, walk.workspace(), 0, t, every, out)
         exact = walk.paths.smoothed(t) if every else walk.paths.filtered(t)
         assert out == pytest.approx([float(x) for x in exact], rel=1e-10, abs=1e-300)

@@ -10,7 +10,7 @@ from pglp_fast._kernels.attack import forward_viterbi as kernels, records
 @pytest.mark.parametrize("seed", range(4))
 def test_all_steps_of_a_user(seed):
     walk = HiddenWalk(seed)
-    space = records.make_workspace(walk.size, *walk.where[1:])
+    space = walk.workspace()
     lift = np.empty(walk.steps)
     messages, evidence, failed = kernels.filter_person(
         walk.moves, walk.moves, walk.seen, 0, space, records.make_messages(walk.steps), lift
@@ -38,7 +38,7 @@ def test_an_impossible_release_is_named():
     walk = HiddenWalk(0)
     logs = walk.seen.logs.copy()
     logs[walk.seen.start[2] : walk.seen.start[3]] = -np.inf
-    space = records.make_workspace(walk.size, *walk.where[1:])
+    space = walk.workspace()
     room = records.make_messages(walk.steps), np.empty(walk.steps)
     _, evidence, failed = kernels.filter_person(
         walk.moves, walk.moves, walk.seen._replace(logs=logs), 0, space, *room

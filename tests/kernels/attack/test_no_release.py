@@ -13,7 +13,8 @@ def test_guesses_follow_the_moved_prior(seed):
     walk = HiddenWalk(seed)
     guesses, one = np.full(walk.steps, -1, np.int32), np.zeros(1, np.int64)
     first, after = np.array([0, walk.steps]), np.arange(walk.steps)
-    how = walk.moves, walk.turned, walk.seen, walk.where, one, one, first, after, 0, 1
+    space = walk.workspace()
+    how = walk.moves, walk.turned, walk.seen, walk.lattice, space, one, one, first, after, 0, 1
     no_release.guess_unseen(*how, guesses)
     xy, every = walk.grid.xy(np.arange(walk.size)), np.arange(walk.size)
     p = np.array([float(x) for x in walk.paths.prior])
@@ -32,6 +33,6 @@ def test_a_settled_prior_keeps_its_guess():
     )  # fmt: skip
     guesses, one = np.full(4, -1, np.int32), np.array([0])
     first, after = np.array([0, 4]), np.array([0, 1, 2, 9])
-    how = stay, stay, walk.seen, walk.where, one, one, first, after, 0, 1
+    how = stay, stay, walk.seen, walk.lattice, walk.workspace(), one, one, first, after, 0, 1
     no_release.guess_unseen(*how, guesses)
     assert len(set(guesses.tolist())) == 1
