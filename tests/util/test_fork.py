@@ -88,13 +88,43 @@ assert int(popcount(np.array([3], np.uint64))) == 2  # the parent may compile ag
 sys.exit(code)
 """
 
+FILES = """
+import tempfile
+from pathlib import Path
+from pglp_fast._util.storage import alone_with, let_go, locked
+from pglp_fast.pipeline.job import _locked
 
-SCRIPTS = {"tables": TABLES, "noise": GEOMETRY, "compiler": COMPILER}
+folder = Path(tempfile.mkdtemp())
+(folder / "there").write_text("")
+children = []
+
+def child_that_stays():
+    children.append(os.fork())
+    if not children[-1]:
+        signal.alarm(100)
+        signal.pause()
+
+with alone_with(folder / "ledger"), locked(folder / "there"):
+    child_that_stays()
+job = _locked(folder / "work", folder / "out")
+child_that_stays()
+let_go(job)
+signal.alarm(60)
+with alone_with(folder / "ledger"), locked(folder / "there"):
+    let_go(_locked(folder / "work", folder / "out"))
+for child in children:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+"""
+
+
+SCRIPTS = {"tables": TABLES, "noise": GEOMETRY, "compiler": COMPILER, "files": FILES}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_child_of_a_busy_process_works(name):
-    """The locks of a thread that is not in the child used to stay closed."""
+    """The locks of a thread that is not in the child used to stay closed; those of files stayed
+    closed as long as a child lived."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CHILD + SCRIPTS[name]],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
