@@ -96,21 +96,25 @@ from pglp_fast.pipeline.job import _locked
 
 folder = Path(tempfile.mkdtemp())
 (folder / "there").write_text("")
-children = []
+children, (hear, say) = [], os.pipe()
 
 def child_that_stays():
     children.append(os.fork())
     if not children[-1]:
         signal.alarm(100)
+        os.write(say, b"x")
         signal.pause()
+    os.read(hear, 1)
 
 with alone_with(folder / "ledger"), locked(folder / "there"):
     child_that_stays()
 job = _locked(folder / "work", folder / "out")
 child_that_stays()
 let_go(job)
+signal.signal(signal.SIGALRM, lambda *_: [os.kill(child, signal.SIGKILL) for child in children])
 signal.alarm(60)
 with alone_with(folder / "ledger"), locked(folder / "there"):
+    assert signal.alarm(0)
     let_go(_locked(folder / "work", folder / "out"))
 for child in children:
     os.kill(child, signal.SIGKILL)
