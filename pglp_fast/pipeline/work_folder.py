@@ -17,6 +17,8 @@ from typing import Any
 from pglp_fast._util.storage import (
     SECRET,
     file_digest,
+    keep,
+    let_go,
     publish,
     replacing,
 )
@@ -213,7 +215,7 @@ class Job:
         if remove and not any(self.folder.iterdir()):
             self.folder.rmdir()
         if self._handle is not None:
-            os.close(self._handle)
+            let_go(self._handle)
 
 
 def sidecar_of(target: Path) -> Path:
@@ -235,7 +237,7 @@ def _locked(folder: Path, out: Path) -> int | None:
     while True:
         try:
             folder.mkdir(0o700, exist_ok=True)
-            handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+            handle = keep(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW))
         except FileNotFoundError:  # removed in between
             continue
         except (FileExistsError, NotADirectoryError):
@@ -246,18 +248,18 @@ def _locked(folder: Path, out: Path) -> int | None:
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            os.close(handle)
+            let_go(handle)
             raise InvalidState(
                 f"another process is releasing {out} right now: wait for it, or choose another "
                 "output"
             ) from None
         there = os.fstat(handle)
         if there.st_uid != os.geteuid() or stat.S_IMODE(there.st_mode) & 0o022:
-            os.close(handle)
+            let_go(handle)
             raise InvalidParameter(
                 f"{folder}, where the job would keep its key, is open to others: remove it, or "
                 "name another output"
             )
         if folder.exists() and os.path.samestat(there, os.stat(folder)):
             return handle
-        os.close(handle)
+        let_go(handle)

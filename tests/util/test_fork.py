@@ -112,12 +112,12 @@ assert child_says(die_drawing) == -signal.SIGKILL
 signal.alarm(100)  # the parent may wait for ever too
 draw(), Progress(10, "rows", shown=False).close()
 
-from pglp_fast._util.progress import _kind
+from pglp_fast._util.progress import _bars
 
 held, go_on = threading.Event(), threading.Event()
 
 def hold():
-    with _kind().get_lock():
+    with _bars(os.getpid()).get_lock():
         held.set()
         go_on.wait(150)
 
@@ -131,12 +131,47 @@ sys.exit(code)
 """
 
 
-SCRIPTS = {"tables": TABLES, "noise": GEOMETRY, "compiler": COMPILER, "bars": BARS}
+FILES = """
+import tempfile
+from pathlib import Path
+from pglp_fast._util.storage import alone_with, let_go, locked
+from pglp_fast.pipeline.job import _locked
+
+folder = Path(tempfile.mkdtemp())
+(folder / "there").write_text("")
+children, (hear, say) = [], os.pipe()
+
+def child_that_stays():
+    children.append(os.fork())
+    if not children[-1]:
+        signal.alarm(100)
+        os.write(say, b"x")
+        signal.pause()
+    os.read(hear, 1)
+
+with alone_with(folder / "ledger"), locked(folder / "there"):
+    child_that_stays()
+job = _locked(folder / "work", folder / "out")
+child_that_stays()
+let_go(job)
+signal.signal(signal.SIGALRM, lambda *_: [os.kill(child, signal.SIGKILL) for child in children])
+signal.alarm(60)
+with alone_with(folder / "ledger"), locked(folder / "there"):
+    assert signal.alarm(0)
+    let_go(_locked(folder / "work", folder / "out"))
+for child in children:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+"""
+
+
+SCRIPTS = {"tables": TABLES, "noise": GEOMETRY, "compiler": COMPILER, "bars": BARS, "files": FILES}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_child_of_a_busy_process_works(name):
-    """The locks of a thread that is not in the child used to stay closed."""
+    """The locks of a thread that is not in the child used to stay closed; those of files stayed
+    closed as long as a child lived."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CHILD + SCRIPTS[name]],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
