@@ -27,6 +27,7 @@ from pglp_fast.traces.layout import checked_cycle
 from pglp_fast.traces.ledger import Ledger
 from pglp_fast.traces.ledger_file import LedgerFile
 from pglp_fast.traces.proof import Proof
+from pglp_fast.traces.results import COUNTS
 from pglp_fast.traces.state_rows import join_users, take_users
 
 from .booking import refuse_over_budget
@@ -44,6 +45,7 @@ from .trace_releases import admission, bare_of, followed
 from .warm import compile_once
 
 pa = Later("pyarrow")
+_ADDED = COUNTS.index("added")
 _BLOCK = 4096  # persons that go through their steps together
 
 
@@ -279,7 +281,8 @@ class _Moving:
             self._proof |= done.proof
             states.append(done.state)
             drawn[some] = done.out.released
-            flags[some] = flags_of(done.out)
+            out = done.out
+            flags[some] = flags_of(out.surrogate, out.exposed, out.counts[:, _ADDED])
         ends = start[1:][np.diff(start) > 0] - 1
         known = Known(known.facts.copy(), join_users(states))
         known.step[row[ends]], known.cell[row[ends]] = step[ends], drawn[ends]

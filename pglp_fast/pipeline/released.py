@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pglp_fast.traces.results import COUNTS
-
 from .certificate import Certificate
 
 if TYPE_CHECKING:
@@ -19,10 +17,11 @@ SURROGATE, EXPOSED, REPAIRED = 1, 2, 4  # bits
 _SHOWN = 5  # malformed rows that are named
 
 
-def flags_of(found: Any) -> NDArray[np.uint8]:
-    """The bits of the steps of a result, or of a kernel's outputs."""
-    added = found.counts[:, COUNTS.index("added")] if hasattr(found, "counts") else found.added
-    flags = SURROGATE * found.surrogate + EXPOSED * found.exposed + REPAIRED * (added > 0)
+def flags_of(
+    surrogate: NDArray[np.bool_], exposed: NDArray[np.bool_], added: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """The bits of some steps; ``added``: how many edges their repairs added."""
+    flags = SURROGATE * surrogate + EXPOSED * exposed + REPAIRED * (added > 0)
     return np.asarray(flags, np.uint8)
 
 

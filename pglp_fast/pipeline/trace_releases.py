@@ -146,8 +146,8 @@ def release_part(plan: Plan, seed: int, events: Events, choice: Choice | None = 
     assert found.certificate is not None
     held = choice and followed(choice, plan.places, events.persons, found.released)
     return Drawn(
-        found.released, flags_of(found), Account.of(found.certificate),
-        found.certificate.ledger, held,
+        found.released, flags_of(found.surrogate, found.exposed, found.added),
+        Account.of(found.certificate), found.certificate.ledger, held,
     )  # fmt: skip
 
 
