@@ -302,7 +302,9 @@ class Plan:
         if self.model is None:
             self.limits, [self.for_rows(k) for k in range(len(self.policy_names))]
         else:
-            self.step_ms, self.for_traces(0)
+            self.step_ms, self.for_traces(0), self.places
+            if self.rules is not None:
+                self.rules.check_periods(self.model.periods)
         return self
 
     # -- what it says about itself

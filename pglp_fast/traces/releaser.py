@@ -338,7 +338,8 @@ class TraceReleaser:
         """What a run is asked for, checked."""
         when = checked_cycle(self.model.periods, cycle, layout.steps)
         asked = layout.asked(when)
-        choices = choices_of(self.policies, self.engine.epsilons, policy, epsilon, asked)
+        epsilons, periods = self.engine.epsilons, self.model.periods
+        choices = choices_of(self.policies, epsilons, policy, epsilon, asked, periods)
         found = make_priors(self.model, priors, len(layout.ids))
         return Job(layout, found, when, choices, make_key(self.rng))
 

@@ -155,7 +155,7 @@ class Stream:
         periods = self._engine.model.periods
         when = np.full(len(trace.steps), state.t % periods if period is None else period)
         asked = Asked(seen.shape, seen, self.ids, np.flatnonzero(seen), Moment(trace.steps, when))
-        out = choices_of(policies, epsilons, policy, epsilon, asked)
+        out = choices_of(policies, epsilons, policy, epsilon, asked, periods)
         if not out.places.size:
             return out
         last, n = state.released[seen], len(policies)
