@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 
 import pglp_fast as pf
-from pglp_fast._kernels.geometry import hull_growth as bodies
+from pglp_fast._kernels.geometry import hull_growth
 
 GRID = pf.Grid(60, 60)
 
@@ -16,9 +16,9 @@ def mean_noise(graph, domain, calibration):
     m = pf.PPIM(graph, epsilon=1.0, domain=domain, calibration=calibration, sampler="geometric")
     vertices, starts = m.groups.hulls
     hulls = [np.ascontiguousarray(vertices[a:b]) for a, b in itertools.pairwise(starts)]
-    made = [bodies.make_body(hull, *GRID.scale) for hull in hulls]
+    made = [hull_growth.with_prefixes(hull, *GRID.scale) for hull in hulls]
     errors = np.array(
-        [bodies.error_of(body, area, moment, *GRID.scale) for body, _, area, moment in made]
+        [hull_growth.error_of(body, area, moment, *GRID.scale) for body, _, area, moment in made]
     )
     return errors[m.groups.shape_of[m.groups.address[domain.cells(), 0]]].mean()
 

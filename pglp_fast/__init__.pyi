@@ -94,27 +94,25 @@ from .mechanisms.ppim import (
 )
 from .mechanisms.remapped import Remapped as Remapped
 from .pipeline.batches import release_batches as release_batches
+from .pipeline.data_frames import release_table as release_table
 from .pipeline.files import release_files as release_files
-from .pipeline.frames import release_table as release_table
 from .pipeline.geo_files import write_geo as write_geo
 from .pipeline.plan import Plan as Plan
 from .pipeline.released import Outcome as Outcome
 from .policy.domain import Domain as Domain
-from .policy.exposure import (
-    Exposure as Exposure,
+from .policy.graph import PolicyGraph as PolicyGraph
+from .policy.graph_repair import (
     Repair as Repair,
     Repairs as Repairs,
+    repair as repair,
+    repair_many as repair_many,
+)
+from .policy.isolated_nodes import (
+    Exposure as Exposure,
     disconnected as disconnected,
     excluded as excluded,
     isolated as isolated,
     isolated_many as isolated_many,
-    repair as repair,
-    repair_many as repair_many,
-)
-from .policy.graph import PolicyGraph as PolicyGraph
-from .policy.hull import (
-    SensitivityHull as SensitivityHull,
-    sensitivity_hull as sensitivity_hull,
 )
 from .policy.named import (
     blocks as blocks,
@@ -128,6 +126,10 @@ from .policy.places import (
 )
 from .policy.regions import regions as regions
 from .policy.roads import road_network as road_network
+from .policy.sensitivity import (
+    SensitivityHull as SensitivityHull,
+    sensitivity_hull as sensitivity_hull,
+)
 from .policy.summary import PolicySummary as PolicySummary
 from .report import (
     report_table as report_table,

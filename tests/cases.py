@@ -19,14 +19,14 @@ from pglp_fast._kernels.attack import records as attack_records
 from pglp_fast._kernels.base import chacha
 from pglp_fast._kernels.exposure import domain_view
 from pglp_fast._kernels.geometry import hull
-from pglp_fast._kernels.noise import alias as alias_rows, cones
+from pglp_fast._kernels.noise import alias_rows, cones
 from pglp_fast._kernels.noise.noise_polygon import HULL
 from pglp_fast._kernels.trace import records as trace_records, table_cache as trace_tables
 from pglp_fast._kernels.trace.choices import choose
 from pglp_fast._util.validate import MAX_TIME, MAX_USER
 from pglp_fast.mechanisms.randomness import make_key
 from pglp_fast.mechanisms.rounding import noise_over, rounding_bound
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 from pglp_fast.traces.policies import PolicySet
 
 ROOT = Path(__file__).parents[1]

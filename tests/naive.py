@@ -53,7 +53,7 @@ def hull(points):
 
 
 def twice_area(vertices):
-    """Twice the area, by the determinant sum of Algorithm 4; 0 for a point or a segment."""
+    """Twice the area, by the determinant sum of Graph Repair; 0 for a point or a segment."""
     return sum(cross(a, b) for a, b in _sides(vertices))
 
 
@@ -567,7 +567,7 @@ def max_log_ratio(P, edges, outputs):
     return worst
 
 
-# Exposure and repair (spec 4, 6; Algorithms 3 and 4)
+# Exposure and repair (spec 4, 6; Finding Isolated Node, Graph Repair)
 
 
 def disconnected(n, edges, domain):
@@ -581,7 +581,7 @@ def _pair(i, j):
 
 
 def _is_isolated(lattice, kept, domain, s, calibration):
-    """Algorithm 3 for a disconnected s: graph, a new hull for every candidate; component,
+    """Finding Isolated Node for a disconnected s: graph, a new hull for every candidate; component,
     always."""
     if calibration == "component":
         return True
@@ -595,7 +595,7 @@ def _is_isolated(lattice, kept, domain, s, calibration):
 
 def isolated(lattice, scale, edges, domain, calibration):
     """The isolated among the disconnected nodes, each judged on G^C as it stands (spec 4,
-    Algorithm 3)."""
+    Finding Isolated Node)."""
     kept = constrain(edges, domain)
     candidates = disconnected(len(lattice), edges, domain)
     return [s for s in candidates if _is_isolated(lattice, kept, domain, s, calibration)]
@@ -657,7 +657,7 @@ def _cost(lattice, scale, kept, i, j, strategy, calibration):
 
 def repair_costs(lattice, scale, kept, domain, i, strategy, calibration):
     """{j: (cost, size)} of every possible partner of the isolated node i, a new hull for each
-    (Algorithm 4).
+    (Graph Repair).
 
     Areas are twice the area in lattice units, exact, with size 0; errors are km, equal within TIE *
     size."""
@@ -669,7 +669,7 @@ def repair_costs(lattice, scale, kept, domain, i, strategy, calibration):
 
 
 def _partner(lattice, scale, kept, domain, i, strategy, calibration):
-    """Algorithm 4 with the ties of spec 6: lowest cost, then the shorter edge, then the lower
+    """Graph Repair with the ties of spec 6: lowest cost, then the shorter edge, then the lower
     index."""
     costs = repair_costs(lattice, scale, kept, domain, i, strategy, calibration)
     if strategy == "arbitrary":
@@ -698,8 +698,8 @@ def repair(lattice, scale, edges, domain, strategy, calibration):
 
 
 def weighted_isolated(lattice, kept, domain, s, calibration):
-    """Algorithm 3 for a disconnected s under weighted edges ``kept``: a new hull, with an edge of
-    weight 1, for every candidate (spec 10)."""
+    """Finding Isolated Node for a disconnected s under weighted edges ``kept``: a new hull,
+    with an edge of weight 1, for every candidate (spec 10)."""
     body = weighted_hull(lattice, kept)
     return calibration == "component" or all(
         weighted_hull(lattice, {**kept, _pair(s, j): Fraction(1)}) != body for j in domain if j != s
@@ -804,7 +804,7 @@ def weighted_emission(lattice, scale, weights, domain, epsilon, mechanism, calib
 
 
 def map_emission(lattice, scale, edges, epsilon, mechanism):
-    """Dense (N, N) Pr(z|s) of Algorithms 1 and 2 to the letter: the noise of the component of s,
+    """Dense (N, N) Pr(z|s) of P-LM and P-PIM to the letter: the noise of the component of s,
     snapped to the nearest location of the whole map (spec 10)."""
     n = len(lattice)
     P = np.zeros((n, n))

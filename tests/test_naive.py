@@ -336,8 +336,8 @@ def test_disconnected_but_not_isolated():
 
 @pytest.mark.parametrize("seed", range(6))
 def test_isolated_agrees_with_containment(seed):
-    """Algorithm 3's two readings: no location inside f(s) + K, and every new hull differs from
-    K."""
+    """Finding Isolated Node's two readings: no location inside f(s) + K, and every new hull
+    differs from K."""
     lattice, edges = scattered(14, 6, seed)
     domain = set(np.random.default_rng(seed).permutation(14)[:7].tolist())
     body = naive.sensitivity_hull(lattice, naive.constrain(edges, domain))

@@ -1,5 +1,9 @@
 """How far a long run is, in terminals and notebooks."""
 
+import os
+import sys
+from functools import lru_cache
+from threading import RLock
 from typing import Any
 
 _FORMAT = (
@@ -22,26 +26,41 @@ class Progress:
     def __init__(
         self, total: int, unit: str = "user-steps", what: str = "", *, shown: bool | None = True
     ):
-        from tqdm.auto import tqdm  # here: importing the package must stay light
-
-        self._bar: Any = tqdm(
-            total=total,
-            unit=unit,
-            desc=what,
-            disable=None if shown is None else not shown,
-            bar_format=_FORMAT,
-            mininterval=0.2,
-        )
+        if shown is None:
+            shown = sys.stderr is not None and sys.stderr.isatty()
+        self._bar: Any = None
+        if shown:
+            self._bar = _bars(os.getpid())(
+                total=total, unit=unit, desc=what, bar_format=_FORMAT, mininterval=0.2
+            )
 
     def advance(self, n: int) -> None:
         """So many more units are done."""
-        self._bar.update(n)
+        if self._bar is not None:
+            self._bar.update(n)
 
     def reach(self, n: int) -> None:
         """So many units are done in all."""
-        self._bar.update(n - self._bar.n)
+        if self._bar is not None:
+            self._bar.update(n - self._bar.n)
 
     def close(self) -> None:
         """Draw the bar as it is now, and end its line."""
-        self._bar.refresh()
-        self._bar.close()
+        if self._bar is not None:
+            self._bar.refresh()
+            self._bar.close()
+
+
+@lru_cache(maxsize=1)
+def _bars(process: int) -> Any:
+    """tqdm's bars, with a lock of this process.
+
+    Their own is shared by all forks of a process: one that is killed while it has it, as a worker
+    may be, would keep the others waiting for ever."""
+    from tqdm.auto import tqdm  # here: importing the package must stay light
+
+    class Bars(tqdm):  # type: ignore[misc]
+        pass
+
+    Bars.set_lock(RLock())
+    return Bars

@@ -35,6 +35,7 @@ _VERSION = 1
 SECRET = 0o600  # permissions of what its owner alone may read
 _NO_LINKS = getattr(os, "O_NOFOLLOW", 0)
 _LONGEST = 180  # of a name, in characters, that is repeated in the name of the file beside it
+_own: set[int] = set()  # handles of files that this process has locked, or is about to
 
 
 @contextmanager
@@ -109,6 +110,30 @@ def _locked(handle: int) -> bool:
     return True
 
 
+def keep(handle: int) -> int:
+    """An open file whose lock is this process's alone. A fork has it open too, and would keep the
+    lock for as long as it lives: it lets go of it at once."""
+    _own.add(handle)
+    return handle
+
+
+def let_go(handle: int) -> None:
+    """Close a file that this process keeps, and with it the lock; in a fork it is closed."""
+    if handle in _own:
+        _own.discard(handle)
+        os.close(handle)
+
+
+def _let_go_of_all() -> None:
+    for handle in list(_own):
+        with suppress(OSError):
+            let_go(handle)
+
+
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_let_go_of_all)
+
+
 def _sweep(target: Path) -> None:
     """Remove what killed saves to the same target left: files of ours that nobody has locked."""
     if fcntl is None:
@@ -172,12 +197,13 @@ def alone_with(path: str | os.PathLike[str]) -> Iterator[None]:
 @contextmanager
 def _alone(handle: int) -> Iterator[None]:
     """Hold the lock of an open file, however long that takes to get; then close it."""
+    keep(handle)
     try:
         if fcntl is not None:
             fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(handle)
+        let_go(handle)
 
 
 def write_arrays(

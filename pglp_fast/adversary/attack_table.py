@@ -58,8 +58,9 @@ class AttackTable:
         truth. Where it is above ``OFTEN``, what the model expects says little about what is so.
     entropy_bits : float
         Mean conditional entropy of a location given all releases.
-    lift : float
-        The largest ln p_t^+ / p_t^- of all steps.
+    lift, median_lift : float
+        The largest and the median ln p_t^+ / p_t^- of the steps with a release: how much one
+        release raised the belief in a place.
     users, steps : int
         How many persons and steps are counted.
     confidence : float
@@ -73,6 +74,7 @@ class AttackTable:
     ruled_out: float
     entropy_bits: float
     lift: float
+    median_lift: float
     users: int
     steps: int
     confidence: float
@@ -103,8 +105,9 @@ class AttackTable:
             for line in lines
         )
         tail = (
-            f"{self.entropy_bits:.2f} bits left of a location, ln lift at most {self.lift:.2f}; "
-            f"{self.users} users, {self.steps} steps, {self.confidence:.0%} intervals"
+            f"{self.entropy_bits:.2f} bits left of a location; "
+            f"{lifts(self.median_lift, self.lift)}; {self.users} users, {self.steps} steps, "
+            f"{self.confidence:.0%} intervals"
         )
         return "\n".join([body, *self._headlines(span), tail])
 
@@ -132,11 +135,31 @@ UNMEASURED = (
 )
 
 
+_MANY = 1e6  # times as likely, above which a number tells nothing
+
+
+def lifts(median: float, most: float) -> str:
+    """By how much a release raises the belief in a place; of logarithms."""
+
+    def times(lift: float) -> str:
+        if lift > np.log(_MANY):
+            return "over a million times"
+        return f"{float(f'{np.exp(lift):.3g}'):,.12g} times"
+
+    if np.isnan(most):
+        return "no release"
+    text = f"the median release makes some place {times(median)} as likely as before"
+    if most <= np.log(_MANY):
+        return f"{text}, none more than {times(most)}"
+    return f"{text}; some make a place likely that the model had called all but impossible"
+
+
 def warning(share: float) -> str:
     """What to think of figures where the model is often wrong."""
     return (
         f"the model called {share:.0%} of the true locations impossible. Its expectations do not "
-        "hold here, and an adversary with a better model does better: fit it on more people"
+        "hold here, and an adversary with a better model does better: fit it on more people, or "
+        "smooth it"
     )
 
 

@@ -17,16 +17,16 @@ from pglp_fast._util.threads import run_ranges
 from pglp_fast.errors import InvalidEvidence, InvalidParameter
 from pglp_fast.space.locations import Locations
 
-from .attack_table import NOTHING, AttackRow, AttackTable, clustered_mean
-from .evidence import Evidence
-from .observations import (
+from .attack_inputs import (
     has_gaps,
     moves_of,
     observations_of,
     persons_worth_a_thread,
     workspace_of,
 )
-from .unseen import guesses_without_release
+from .attack_table import NOTHING, AttackRow, AttackTable, clustered_mean
+from .evidence import Evidence
+from .no_release import guesses_without_release
 
 Reals = NDArray[np.float64]
 
@@ -214,14 +214,15 @@ class Attack:
         off = at_rows(self.errors["released"])[made]
         if true is not None:
             off = self._locations.distance(self.evidence.released[made], at_rows(true)[made])
-        entropy, lift = at_rows(self.entropy)[counted], at_rows(self.lift)[counted]
+        entropy, lift = at_rows(self.entropy)[counted], at_rows(self.lift)[made]
         return AttackTable(
             rows,
             *clustered_mean(off, clusters[made], float(confidence)),
             privacy_km=next(row.expected_km for row in rows if row.estimator == "bayes"),
             ruled_out=missed,
             entropy_bits=float(entropy.mean()) if counted.any() else np.nan,
-            lift=float(lift.max()) if counted.any() else np.nan,
+            lift=float(lift.max(initial=0.0)) if made.any() else np.nan,
+            median_lift=float(np.median(lift)) if made.any() else np.nan,
             users=len(np.unique(clusters[counted])),
             steps=int(counted.sum()),
             confidence=float(confidence),

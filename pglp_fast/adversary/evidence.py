@@ -155,6 +155,7 @@ class Evidence:
 
     @property
     def persons(self) -> int:
+        """How many persons there are."""
         return len(self.first) - 1
 
     @property

@@ -58,7 +58,10 @@ class ProfileTable:
     def __str__(self) -> str:
         lines = [f"{'attack':15}{'before':>9}{'after':>9}{'chance':>9}{'off by km':>12}{'of':>9}"]
         for r in self.rows:
-            shares = "".join(f"{100 * v:7.1f} %" for v in (r.before, r.after, r.chance))
+            shares = "".join(
+                f"{'-':>9}" if np.isnan(v) else f"{100 * v:7.1f} %"
+                for v in (r.before, r.after, r.chance)
+            )
             off = "-" if np.isnan(r.error_km) else f"{r.error_km:.3f}"
             lines.append(f"{r.attack:15}{shares}{off:>12}{r.persons:9,}")
         return "\n".join(lines)

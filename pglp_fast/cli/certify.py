@@ -41,7 +41,6 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     from dataclasses import asdict
 
-    from pglp_fast.evaluation.headline import headline
     from pglp_fast.mechanisms.certificate import certify
     from pglp_fast.pipeline.maps import describe
 
@@ -55,13 +54,13 @@ def _run(options: argparse.Namespace) -> int:
         f"policy {options.policy} ({plan.graph.n_edges:,} edges) on {describe(plan.map)}, "
         f"{options.mechanism}"
     )
-    told = headline(plan.graph, plan.epsilon, calibration=plan.calibration)
+    told = plans.headline_of(plan)
     document = {
-        "headline": told,
+        "headline": " ".join(told),
         **asdict(certificate),
         "policy": options.policy,
         "mechanism": options.mechanism,
         "map": plan.map.to_dict(),
     }
-    terminal.result(options.json, document, f"{told}\n{what}\n{certificate}")
+    terminal.result(options.json, document, "\n".join([*told, what, str(certificate)]))
     return 0 if certificate.ok else 1

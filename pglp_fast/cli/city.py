@@ -111,6 +111,7 @@ def _add_release(parser: Any) -> None:
 def _run(options: argparse.Namespace) -> int:
     import json
 
+    from pglp_fast._util.json_values import plain
     from pglp_fast._util.storage import replacing
     from pglp_fast.pipeline.paths import refuse_full_folder
 
@@ -127,6 +128,6 @@ def _run(options: argparse.Namespace) -> int:
     run.attack()
     document = run.document()
     with replacing(out / "summary.json") as part:
-        part.write_text(json.dumps(document, indent=2) + "\n")
+        part.write_text(json.dumps(plain(document), indent=2, allow_nan=False) + "\n")
     terminal.result(options.json, document, run.text())
     return 0 if document["certificate"]["ok"] else 1

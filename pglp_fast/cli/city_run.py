@@ -17,13 +17,14 @@ from pglp_fast._util.packages import Later
 from pglp_fast._util.progress import Progress
 from pglp_fast._util.times import moment
 from pglp_fast.adversary.attacks import attack
-from pglp_fast.evaluation.headline import headline
 from pglp_fast.pipeline.event_arrays import as_array
 from pglp_fast.pipeline.maps import describe
 from pglp_fast.pipeline.simulation import Simulation, write_parts
 from pglp_fast.pipeline.steps import step_numbers
+from pglp_fast.report.inputs import in_utc
 
 from . import maps
+from .plans import headline_of
 from .read_back import evenly
 from .simulate_run import save_model
 
@@ -95,7 +96,8 @@ class CityRun:
             pf.write_report(
                 self._out / "report.html", releaser,
                 releaser.observe(laid.cells, periods=laid.periods), laid.array(read.truth),
-                users=evenly(len(read.labels), _SHOWN), labels=read.labels, times=times,
+                users=evenly(len(read.labels), _SHOWN), labels=read.labels,
+                times=in_utc(times),
                 title="A made-up city", note="Nobody in this report is real.",
                 overwrite=self._options.force,
             )  # fmt: skip
@@ -135,7 +137,7 @@ class CityRun:
             "map": self._plan.map.to_dict(),
             "periods": self._options.periods,
             "plan": self._plan.digest,
-            "headline": headline(self._plan.graph, self._plan.epsilon),
+            "headline": " ".join(headline_of(self._plan)),
             "seconds": self.seconds,
             "rows_per_second": rows / self.seconds["release"],
             "peak_bytes": peak_bytes(),
@@ -154,7 +156,7 @@ class CityRun:
         """For people."""
         d, o = self.document(), self._options
         lines = [
-            d["headline"],
+            *headline_of(self._plan),
             f"{self._out}: {d['rows']:,} rows of {o.users:,} people on {describe(self._plan.map)}, "
             f"{o.periods} periods of a day",
             "time: " + ", ".join(f"{k} {v:.1f} s" for k, v in d["seconds"].items()),

@@ -5,15 +5,15 @@ from dataclasses import asdict
 
 from pglp_fast.adversary.attack_table import OFTEN, warning
 from pglp_fast.errors import PGLPError
-from pglp_fast.evaluation.expected import expected_error
-from pglp_fast.evaluation.headline import headline
-from pglp_fast.mechanisms.registry import MECHANISMS, load
+from pglp_fast.evaluation.mean_error import expected_error
+from pglp_fast.mechanisms.registry import find
 from pglp_fast.pipeline.fingerprint import OWN
 from pglp_fast.pipeline.maps import describe
 from pglp_fast.pipeline.plan import Plan
 from pglp_fast.pipeline.plan_facts import choices_in_words
 from pglp_fast.pipeline.released import MALFORMED, STEP, Outcome
 
+from .plans import headline_of
 from .terminal import note, result
 
 _MEANING = {
@@ -27,13 +27,10 @@ _MEANING = {
 }
 
 
-_ON_MAP = ", if each cell of the map is as likely"
-
-
 def _expected_error(plan: Plan) -> float | None:
     """In km, of the policy on the whole map; None where only traces can have the mechanism, or it
     would have to be solved for the map."""
-    if plan.model is not None and load(MECHANISMS.get(plan.mechanism, plan.mechanism)).slow:
+    if plan.model is not None and find(plan.mechanism).slow:
         return None
     try:
         return expected_error(plan.for_rows())
@@ -41,9 +38,14 @@ def _expected_error(plan: Plan) -> float | None:
         return None
 
 
+def _error_in_words(plan: Plan, km: float) -> str:
+    when = "" if plan.model is None else " and none is ruled out"
+    return f"expected error of a release: {km:.3f} km, if each cell of the map is as likely{when}"
+
+
 def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
     """The result, and what the user should know besides."""
-    facts, told = plan.facts, headline(plan.graph, plan.epsilon, calibration=plan.calibration)
+    facts, told = plan.facts, headline_of(plan)
     spent, usual = outcome.most * plan.epsilon, outcome.median * plan.epsilon
     if outcome.epsilons is not None:
         spent, usual = outcome.epsilons
@@ -56,7 +58,7 @@ def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
         "malformed": outcome.malformed,
         "kept": outcome.kept,
         "left_out": outcome.left,
-        "headline": told,
+        "headline": " ".join(told),
         "expected_error_km": error,
         "largest_epsilon_of_a_user": spent,
         "median_epsilon_of_a_user": usual,
@@ -64,7 +66,7 @@ def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
         "plan": plan.digest,
     }
     if plan.model is not None:
-        document["exposed"] = outcome.exposed
+        document["exposed"], document["repaired"] = outcome.exposed, outcome.repaired
     if outcome.certificate is not None:
         document["certificate"] = asdict(outcome.certificate)
     if outcome.truth:  # these tell of the true places
@@ -73,7 +75,7 @@ def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
         document["model_fitted_on_these_traces"] = outcome.own
     _warn(options, plan, outcome)
     parts = [f"{n:,} {_MEANING[name]}" for name, n in outcome.by_status.items()]
-    lines = [told, f"{options.output}: {outcome.rows:,} rows: {', '.join(parts) or 'none'}"]
+    lines = [*told, f"{options.output}: {outcome.rows:,} rows: {', '.join(parts) or 'none'}"]
     lines += [f"  malformed: {text}" for text in outcome.malformed]
     hidden = int(outcome.statuses[MALFORMED]) - len(outcome.malformed)
     lines += [f"  and {hidden:,} more"] if hidden > 0 and outcome.malformed else []
@@ -84,13 +86,14 @@ def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
         f"policy {facts['policy']} ({facts['edges']:,} edges), {plan.mechanism}, epsilon "
         f"{plan.epsilon:g} a release",
         *choices_in_words(plan),
-        *([] if error is None else [f"expected error of a release: {error:.3f} km{_ON_MAP}"]),
+        *([] if error is None else [_error_in_words(plan, error)]),
         f"epsilon adds up: {usual:g} for the median user ({outcome.median:g} releases), {spent:g} "
         f"for the one with most ({outcome.most:,})",
         "adversary: none. Rows were released one by one; who knows how people move may learn "
         "more (--mobility)"
         if plan.model is None
-        else f"adversary: knows {options.mobility}; {surrogates}{outcome.exposed:,} exposed",
+        else f"adversary: knows {options.mobility}; {surrogates}{outcome.repaired:,} steps "
+        f"repaired, {outcome.exposed:,} exposed",
     ]
     if outcome.certificate is not None:
         lines.append(f"certificate: {outcome.certificate.text}")

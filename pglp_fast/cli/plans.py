@@ -34,6 +34,22 @@ def plan_of(options: argparse.Namespace, grid: pf.Grid | None = None) -> pf.Plan
     return plan
 
 
+def headline_of(plan: pf.Plan) -> list[str]:
+    """What releases by a plan give away, and what they hide; of traces, with what is meant."""
+    from pglp_fast.evaluation.headline import explained, headlines
+
+    named = zip(plan.policy_names, plan.policy_set.graphs, strict=True)
+    repair = None if plan.model is None else plan.moving["repair"]
+    told = headlines(
+        {name: (graph, plan.epsilon) for name, graph in named},
+        calibration=plan.calibration,
+        repair=repair,
+    )
+    if plan.many_epsilons:
+        told += f" That is at epsilon {plan.epsilon:g}; where another holds, so does its factor."
+    return [told] if repair is None else [told, explained(repair)]
+
+
 def reading(options: argparse.Namespace) -> dict[str, Any]:
     """Keyword arguments of ``read_table`` and ``iter_table``."""
     names = ("columns", "names", "delimiter", "timezone", "time_format", "decimal")

@@ -317,13 +317,14 @@ def _trace(options: argparse.Namespace, plot: Any, zooms: bool) -> tuple[Any, di
         for k in rows[[0, -1]]
     )
     some = "" if len(rows) == of else f" of {of:,}"
-    title = f"user {who}: {len(rows):,}{some} rows, {first} to {last} UTC"
+    title = f"user {who}: {len(rows):,}{some} rows\n{first} to {last} UTC"
     said = {"user": who, "rows": len(rows), "of_rows": of, "gaps": int(gaps.sum())}
     if zooms:
         cuts = np.flatnonzero(gaps)
         both = {"released": cell, "true": truth}
         lines = {name: np.insert(cells[rows], cuts, -1) for name, cells in both.items()}
-        return plot.interactive_map(grid, traces=lines, tiles=options.tiles, title=title), said
+        flat = title.replace("\n", ", ")
+        return plot.interactive_map(grid, traces=lines, tiles=options.tiles, title=flat), said
     ax = plot.trace(grid, truth[rows], cell[rows], gaps=gaps)
     ax.set_title(title, fontsize="medium")
     return ax, said

@@ -202,8 +202,8 @@ def _run(options: argparse.Namespace) -> None:
     from pathlib import Path
 
     import pglp_fast as pf
-    from pglp_fast.pipeline.job import work_of
     from pglp_fast.pipeline.paths import refuse_inputs, refuse_pipes, target_of
+    from pglp_fast.pipeline.work_folder import work_of
 
     from . import maps
     from .outcome import tell
@@ -224,7 +224,7 @@ def _run(options: argparse.Namespace) -> None:
     out = target_of(Path(options.output))
     beside = [Path(f"{out}{end}") for end in ("", ".json", ".work")]
     refuse_inputs(beside, [options.config, options.mobility, options.ledger])
-    warn_of_compiling("run.run_users" if options.mobility else "tables.release_table")
+    warn_of_compiling("run.run_users" if options.mobility else "alias_tables.release_table")
     grid = None
     if not options.mobility:
         grid = maps.table_grid(

@@ -104,6 +104,7 @@ def _report_traces(options: argparse.Namespace, out: Any, how: dict[str, Any]) -
     import numpy as np
 
     from pglp_fast.pipeline.event_arrays import as_array
+    from pglp_fast.report.inputs import in_utc
 
     from . import plans, read_back
 
@@ -120,7 +121,7 @@ def _report_traces(options: argparse.Namespace, out: Any, how: dict[str, Any]) -
         _wanted_truth(options, truth),
         users=read_back.evenly(len(read.labels), options.users),
         labels=read.labels,
-        times=times,
+        times=in_utc(times),
         note=_unchecked(options, plan),
         **how,
     )
@@ -130,6 +131,8 @@ def _report_traces(options: argparse.Namespace, out: Any, how: dict[str, Any]) -
 def _report_rows(options: argparse.Namespace, out: Any, how: dict[str, Any]) -> int:
     """On a table released one by one; returns how many releases it has."""
     import numpy as np
+
+    from pglp_fast.report.inputs import in_utc
 
     from . import maps, plans, read_back
 
@@ -143,7 +146,10 @@ def _report_rows(options: argparse.Namespace, out: Any, how: dict[str, Any]) -> 
         note, known = f"{note} {told}" if note else told, known & ~others
     labels = np.array(found.labels, dtype=object)[found.user[known]]  # of one user: one sample
     true = None if truth is None else truth[known]
-    pf.write_report(out, plan.for_rows(), found.cell[known], true, labels=labels, note=note, **how)
+    times = in_utc(found.ms[known].astype("datetime64[ms]"))
+    pf.write_report(
+        out, plan.for_rows(), found.cell[known], true, labels=labels, times=times, note=note, **how
+    )
     return len(found.cell)
 
 

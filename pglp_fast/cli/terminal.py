@@ -24,7 +24,7 @@ def warn_of_compiling(kernel: str) -> None:
 
 def result(as_json: bool, document: dict[str, Any], text: str) -> None:
     """The answer, as one JSON document or as text."""
-    from pglp_fast._util.plain import plain
+    from pglp_fast._util.json_values import plain
 
     print(
         json.dumps(plain(document), indent=2, ensure_ascii=False, allow_nan=False)

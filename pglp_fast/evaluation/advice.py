@@ -13,13 +13,13 @@ from pglp_fast._util import validate as check
 from pglp_fast.errors import InvalidParameter, InvalidPolicy, InvalidTable, TooLarge
 from pglp_fast.io import Tracks, read_table
 from pglp_fast.mechanisms.contract import Mechanism
-from pglp_fast.mechanisms.registry import MECHANISMS, load
+from pglp_fast.mechanisms.registry import MECHANISMS, find
 from pglp_fast.policy.domain import Domain
 from pglp_fast.policy.graph import PolicyGraph, require_policy
 from pglp_fast.space.grid import Grid
 from pglp_fast.space.locations import Locations, require_locations
 
-from .expected import expected_error
+from .mean_error import expected_error
 from .privacy import privacy
 
 _CANDIDATES = 4_000  # places that an adversary without a release chooses among, the likeliest
@@ -94,7 +94,7 @@ class Advice:
         adversary: dict[Any, list[float]] = {}
         for row in sorted(self.rows, key=lambda row: row.epsilon):
             if not math.isnan(row.adversary_km):
-                key = row.policy, load(MECHANISMS[row.mechanism]).label
+                key = row.policy, find(row.mechanism).label
                 errors.setdefault(key, []).append(row.error_km)
                 adversary.setdefault(key, []).append(row.adversary_km)
         return epsilons, errors, adversary
@@ -156,7 +156,7 @@ def advise(
     epsilons : sequence of float
         For each release.
     mechanisms : sequence of str
-        Names of the registry, such as "ppim", "plm", "optimal".
+        Names such as "ppim", "plm", "optimal", or "module:Class".
     columns : mapping, optional
         Which columns are which, as in ``read_table``.
 
@@ -178,9 +178,10 @@ def advise(
             raise InvalidPolicy(f"policy {name!r} is over another map than the data")
     eps = [check.epsilon(e) for e in check.listed(epsilons, "epsilons")]
     kinds = [
-        check.choice(k, "mechanisms", tuple(MECHANISMS))
+        k if ":" in str(k) else check.choice(k, "mechanisms", tuple(MECHANISMS))
         for k in check.listed(mechanisms, "mechanisms")
     ]
+    classes = [find(kind) for kind in kinds]
     if not eps or not kinds:
         raise InvalidParameter("epsilons and mechanisms must have at least one entry each")
     counts = np.bincount(cells, minlength=grid.size)
@@ -189,9 +190,9 @@ def advise(
     rows = []
     for name, graph in policies.items():
         edges = graph.n_edges, graph.constrain(domain).n_edges
-        for kind in kinds:
+        for kind, made in zip(kinds, classes, strict=True):
             for e in eps:
-                error, guess, told, seconds = _figures(graph, kind, e, cells, counts)
+                error, guess, told, seconds = _figures(graph, made, e, cells, counts)
                 spends = float(median * e), float(most * e)
                 rows.append(
                     AdviceRow(str(name), kind, e, error, guess, told, *edges, *spends, seconds)
@@ -234,11 +235,15 @@ def _places(
 
 
 def _figures(
-    graph: PolicyGraph, kind: str, epsilon: float, cells: NDArray[np.int32], counts: NDArray[Any]
+    graph: PolicyGraph,
+    kind: type[Mechanism],
+    epsilon: float,
+    cells: NDArray[np.int32],
+    counts: NDArray[Any],
 ) -> tuple[float, float, float, float]:
     """(expected error, adversary's error, error if told the component, seconds)."""
     started = time.perf_counter()
-    made = load(MECHANISMS[kind]).for_components(graph.locations, epsilon=epsilon)
+    made = kind.for_components(graph.locations, epsilon=epsilon)
     try:
         mechanism: Mechanism = made.bound_to(graph)
         mechanism.release(cells, rng=0)  # thrown away: only to be timed

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 from pglp_fast.policy.domain import Domain
 from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.policy.groups import make_groups
-from pglp_fast.policy.hull import sensitivity_hull
+from pglp_fast.policy.sensitivity import sensitivity_hull
 
 _MEMBERS = 64  # of a component that are asked for their neighbours, extreme ones first
 
@@ -21,7 +21,7 @@ def audited_pairs(
     All edges if there are no more than that. Else each shape of component gets an equal share: half
     of it its longest edges, half edges at random. With the graph calibration also locations that
     have no edge, each with the nearest location within the sensitivity hull of the policy: that one
-    hides it, by Algorithm 3."""
+    hides it (the paper's algorithm Finding Isolated Node)."""
     rng = np.random.default_rng(seed)
     if graph.n_edges <= limit:
         pairs = np.asarray(graph.edges(), np.int32).reshape(-1, 2)

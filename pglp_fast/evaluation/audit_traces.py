@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pglp_fast.policy.domain import Domain
-from pglp_fast.policy.exposure import repair
 from pglp_fast.policy.graph import PolicyGraph
+from pglp_fast.policy.graph_repair import repair
 
 from .audit_events import Sample, Trial
 from .audit_pairs import audited_pairs

@@ -2,20 +2,22 @@
 kept, not what that policy is worth."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pglp_fast._util import validate as check
 from pglp_fast.policy.graph import PolicyGraph, require_policy
+from pglp_fast.policy.graph_repair import STRATEGIES
 from pglp_fast.policy.groups import CALIBRATIONS
 from pglp_fast.space.grid import Grid
 
 _LARGEST = 700.0  # exponent of e that is written out
 
 
-def headline(graph: PolicyGraph, epsilon: float, *, calibration: str = "component") -> str:
+def headline(
+    graph: PolicyGraph, epsilon: float, *, calibration: str = "component", repair: str | None = None
+) -> str:
     """What whoever sees one release knows, and what stays hidden.
 
     Parameters
@@ -27,67 +29,97 @@ def headline(graph: PolicyGraph, epsilon: float, *, calibration: str = "componen
     calibration : {"component", "graph"}
         With "component" the release is in the component of the true location, and so gives the
         component away. With "graph" it is not; but nothing is promised of two components either.
+    repair : str, optional
+        Of releases along traces, the ``repair`` of their ``TraceReleaser``. The policy then holds
+        on what is possible at a step: a repaired step, and a place that the model calls impossible,
+        lead out of the component. ``explained`` says what these are. None for releases one by
+        one.
 
     Returns
     -------
     str
         One sentence, or two where some locations are hidden by no edge.
     """
-    require_policy(graph)
-    epsilon = check.epsilon(epsilon)
+    return headlines({"": (graph, epsilon)}, calibration=calibration, repair=repair)
+
+
+def headlines(
+    policies: Mapping[str, tuple[PolicyGraph, float]],
+    *,
+    calibration: str = "component",
+    repair: str | None = None,
+) -> str:
+    """The same for releases under several policies: by name, each and its epsilon, the largest
+    that it is used with."""
     check.choice(calibration, "calibration", CALIBRATIONS)
-    size = graph.locations.size
-    alone = int(np.count_nonzero(graph.degrees() == 0))
-    if alone == size:
-        return "Whoever sees a release knows the exact place: the policy hides nothing."
-    most = epsilon * _largest_weight(graph)
-    factor = f"a factor of e^{most:g}"
-    factor += f" = {math.exp(most):.3g}" if most < _LARGEST else ""
-    factor += " (or less, by the weight of their edge)" if graph.weights is not None else ""
-    hidden = (
-        f"two places that the policy joins cannot be told apart beyond {factor} in how likely "
-        "they are"
+    if repair is not None:
+        check.choice(repair, "repair", STRATEGIES)
+    told = [
+        (f"Under policy {name}: " if len(policies) > 1 else "")
+        + _of_policy(require_policy(graph), check.epsilon(epsilon), calibration, repair)
+        for name, (graph, epsilon) in policies.items()
+    ]
+    return " ".join(told)
+
+
+def explained(repair: str) -> str:
+    """What the headline of releases along traces means by repaired steps, and by a model that was
+    wrong."""
+    where = "where earlier releases and the model rule out all neighbours of a place"
+    cut_off = f"A step is repaired {where}: it is then hidden among places further off."
+    if repair == "none":
+        cut_off = f"W{where[1:]}, it is given away: repair is off."
+    return (
+        f"{cut_off} The model is wrong where somebody is at a place that it calls impossible: the "
+        "nearest possible one is released from instead, and nothing is promised of the true one."
     )
-    sizes = np.bincount(graph.components)
-    if sizes.max() == size:
+
+
+def _of_policy(graph: PolicyGraph, epsilon: float, calibration: str, repair: str | None) -> str:
+    size, alone = graph.locations.size, int(np.count_nonzero(graph.degrees() == 0))
+    if alone == size:
+        known = f"Whoever sees a release knows the exact place{_unless(repair)}"
+        return f"{known}: the policy hides nothing."
+    hidden = (
+        "two places that the policy joins"
+        f"{'' if repair is None else ' and that are both still possible'} "
+        f"cannot be told apart beyond {_factor(graph, epsilon)} in how likely they are"
+    )
+    if np.bincount(graph.components).max() == size:
         text = f"Whoever sees a release learns roughly where somebody is: {hidden}."
     elif calibration == "component":
         text = (
-            f"Whoever sees a release knows in which group of places somebody is ({_group(graph)}); "
-            f"within it, {hidden}."
+            "Whoever sees a release knows in which group of places somebody is "
+            f"({_group(graph)}){_unless(repair)}; within it, {hidden}."
         )
     else:
         text = (
             "Whoever sees a release may learn in which group of places somebody is "
             f"({_group(graph)}), of which nothing is promised; within it, {hidden}."
         )
-    if alone and calibration == "component":
-        text += (
-            f" {alone:,} of {size:,} places have no edge: whoever is there is given away exactly."
-        )
-    elif alone:
-        text += f" {alone:,} of {size:,} places have no edge: of those nothing is promised."
+    if alone:
+        told = {
+            "component": "whoever is there is given away exactly",
+            "graph": "of those nothing is promised",
+        }[calibration]
+        have = "has" if alone == 1 else "have"
+        text += f" {alone:,} of {size:,} places {have} no edge: {told}."
     return text
 
 
-def headlines(
-    names: Sequence[str],
-    graphs: Sequence[PolicyGraph],
-    policy: NDArray[np.int64],
-    epsilon: NDArray[np.float64],
-    *,
-    calibration: str,
-) -> str:
-    """The same for releases under several policies, of each of which number and epsilon are given:
-    a sentence for each policy that was used, at the largest epsilon that it was used with."""
-    used = np.unique(policy).tolist()
-    told = [
-        headline(graphs[k], float(epsilon[policy == k].max()), calibration=calibration)
-        for k in used
-    ]
-    if len(used) == 1:
-        return told[0]
-    return " ".join(f"Under policy {names[k]}: {text}" for k, text in zip(used, told))
+def _unless(repair: str | None) -> str:
+    """When a release lies in another component than the place it is of."""
+    return {None: "", "none": ", unless the model of movement was wrong"}.get(
+        repair, ", unless the step was repaired or the model of movement was wrong"
+    )
+
+
+def _factor(graph: PolicyGraph, epsilon: float) -> str:
+    """By how much a release may change how likely a place is beside a neighbour."""
+    most = epsilon * _largest_weight(graph)
+    factor = f"a factor of e^{most:g}"
+    factor += f" = {math.exp(most):.3g}" if most < _LARGEST else ""
+    return factor + (" (or less, by the weight of their edge)" if graph.weights is not None else "")
 
 
 def _largest_weight(graph: PolicyGraph) -> float:

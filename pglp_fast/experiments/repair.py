@@ -1,5 +1,5 @@
-"""Repairing a policy in constrained domains of growing size: Algorithm 4 against the
-nearest-node baseline."""
+"""Repairing a policy in constrained domains of growing size: Graph Repair with High Utility against
+the nearest-node baseline."""
 
 import time
 from collections.abc import Callable
@@ -179,7 +179,7 @@ def _sizes(errors: Errors) -> list[int]:
 
 
 def better(errors: Errors, calibration: str) -> Claim:
-    """The paper: E_eu of Algorithm 4 "is always better than the baseline"."""
+    """The paper: E_eu of its Graph Repair "is always better than the baseline"."""
     points = [
         (kind, size) for kind in sorted({key[0] for key in errors}) for size in _sizes(errors)
     ]

@@ -5,7 +5,7 @@ from .geolife import read_geolife
 from .labels import Coded
 from .pois import POIs, read_peopleflow_pois
 from .read import iter_table, read_table
-from .report import Malformed, Report
+from .reading_report import Malformed, Report
 from .traces import ResampleReport, Traces
 from .tracks import Tracks
 

@@ -10,7 +10,7 @@ from pglp_fast._util.packages import Later
 from pglp_fast.errors import InvalidTable
 
 from . import columns as roles
-from .batch import RawBatch
+from .fix_batches import RawBatch
 from .labels import label_name
 
 pa, parquet = Later("pyarrow"), Later("pyarrow.parquet")

@@ -4,11 +4,11 @@ import os
 
 from pglp_fast._util import validate as check
 
-from .batch import Reading, join
+from .fix_batches import Reading, join
 from .parse import parse
-from .source import Source
 from .table_batches import BATCH_ROWS
 from .text import Layout, read_text
+from .text_lines import Source
 from .tracks import Tracks
 
 _GOWALLA = ("user", "time", "lat", "lon", "venue")

@@ -8,7 +8,7 @@ from pglp_fast._util.packages import Later
 from pglp_fast.errors import InvalidTable
 
 from .arrow import match_columns
-from .batch import RawBatch
+from .fix_batches import RawBatch
 
 pa, pyogrio = Later("pyarrow"), Later("pyogrio", "geo")
 GEO_ENDS = (".geojson", ".gpkg", ".fgb")

@@ -16,13 +16,13 @@ from pglp_fast._util import validate as check
 from pglp_fast._util.progress import Progress
 from pglp_fast.errors import InvalidTable
 
-from .batch import Batch, RawBatch, Reading, join, settle
+from .fix_batches import Batch, RawBatch, Reading, join, settle
 from .geolife_modes import read_modes
 from .labels import Coded, Labeller
 from .parse import parse
-from .report import Malformed
-from .source import Source
+from .reading_report import Malformed
 from .text import Layout
+from .text_lines import Source
 from .tracks import Tracks
 
 HEADER_LINES = 6

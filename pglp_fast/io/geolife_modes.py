@@ -12,7 +12,7 @@ from pglp_fast._util.packages import Later
 from pglp_fast._util.times import NO_TIME
 from pglp_fast.errors import InvalidTable
 
-from .source import Source
+from .text_lines import Source
 from .values import read_times
 
 pa = Later("pyarrow")

@@ -9,11 +9,11 @@ import numpy as np
 from pglp_fast._util.packages import Later
 from pglp_fast._util.times import NO_TIME
 
-from .batch import RawBatch, Reading
+from .fix_batches import RawBatch, Reading
 from .geolife import Bodies, files_of, read_bodies
 from .geolife_modes import read_modes
 from .parse import parse
-from .report import Malformed
+from .reading_report import Malformed
 from .values import read_numbers
 
 pa = Later("pyarrow")

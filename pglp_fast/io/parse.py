@@ -13,9 +13,9 @@ from pglp_fast._util.times import NO_TIME, to_utc, zone_of
 from pglp_fast.errors import InvalidTable
 
 from . import columns as roles
-from .batch import Batch, RawBatch, Reading, settle
+from .fix_batches import Batch, RawBatch, Reading, settle
 from .labels import EXACT, label_name
-from .report import Malformed
+from .reading_report import Malformed
 from .values import (
     null_for_blank,
     read_numbers,

@@ -14,13 +14,13 @@ from pglp_fast.space.grid import Grid
 from pglp_fast.space.points import Points
 from pglp_fast.space.projection import Equirectangular
 
-from .batch import Reading
+from .fix_batches import Reading
 from .labels import Coded
 from .parse import parse
-from .report import MALFORMED, SHOWN, Malformed, Report
-from .source import Source
+from .reading_report import MALFORMED, SHOWN, Malformed, Report
 from .table_batches import BATCH_ROWS
 from .text import Layout, read_text
+from .text_lines import Source
 
 _COLUMNS = ("poi_id", "y", "x", "category", "y_id", "x_id", "2D_id", "count")
 _ROLES = ("venue", "lat", "lon", "category", "y_id", "x_id", "2D_id", "visits")

@@ -12,7 +12,7 @@ from pglp_fast._util.times import zone_of
 from pglp_fast.errors import InvalidParameter, InvalidTable
 
 from .arrow import frame_batches
-from .batch import Batch, Reading, join, to_tracks
+from .fix_batches import Batch, Reading, join, to_tracks
 from .geo import GEO_ENDS
 from .geolife import user_folders
 from .parse import parse

@@ -12,12 +12,12 @@ from pglp_fast._util.packages import Later
 from pglp_fast.errors import InvalidParameter, InvalidTable, PGLPError
 
 from .arrow import ParquetTable
-from .batch import Batch, RawBatch, Reading
+from .fix_batches import Batch, RawBatch, Reading
 from .geo import GEO_ENDS, GeoTable
 from .geolife_table import GeolifeTable
 from .parse import parse
-from .source import Source
 from .text import Layout, layout_of, read_text
+from .text_lines import Source
 
 pa = Later("pyarrow")
 

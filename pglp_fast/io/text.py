@@ -19,8 +19,8 @@ from pglp_fast._util.threads import map_ahead
 from pglp_fast.errors import InvalidTable
 
 from . import columns as roles
-from .batch import RawBatch
-from .source import Source, utf8
+from .fix_batches import RawBatch
+from .text_lines import Source, utf8
 from .values import usual_kind
 
 pa, pa_csv, pc = Later("pyarrow"), Later("pyarrow.csv"), Later("pyarrow.compute")

@@ -15,7 +15,7 @@ from pglp_fast.errors import InvalidTable, TooLarge
 from pglp_fast.space.locations import Locations
 
 from .labels import Coded
-from .report import Report
+from .reading_report import Report
 from .tracks import Tracks
 
 _MOST_ENTRIES = 1 << 29  # of a padded array: 2 GiB

@@ -13,7 +13,7 @@ from pglp_fast.errors import InvalidTable
 
 from .columns import OPTIONAL
 from .labels import Coded
-from .report import Report
+from .reading_report import Report
 
 if TYPE_CHECKING:
     from pglp_fast.space.grid import Grid

@@ -27,16 +27,17 @@ from pglp_fast._kernels.geometry.polygons import polygon_of
 from pglp_fast._kernels.noise import proof
 from pglp_fast._util.threads import run_ranges
 from pglp_fast.errors import InvalidParameter
-from pglp_fast.policy.exposure import isolated
-from pglp_fast.policy.weights import edge_with, scaled_differences
+from pglp_fast.policy.isolated_nodes import isolated
+from pglp_fast.policy.weighted_edges import edge_with, scaled_differences
 from pglp_fast.space.grid import Grid
 
 from .contract import Floats, Mechanism
 from .rounding import MAX_ROUNDING, Noise, drawn_off, gauges_of, noise_over
+from .table_sampler import MAX_TABLE
 
 _NOT_PROVED = (
     f"float64 may move more than {MAX_ROUNDING:g} of the probability of a large, thin or scattered "
-    "component; use sampler='table'"
+    f"component; use sampler='table' (up to {MAX_TABLE} locations) or, on a grid, outputs='map'"
 )
 _WHY = {
     proof.FINE: "",

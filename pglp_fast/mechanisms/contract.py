@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from pglp_fast._kernels.noise.tables import Requests
+from pglp_fast._kernels.noise.alias_tables import Requests
 from pglp_fast._util import validate as check
 from pglp_fast.errors import (
     InvalidDomain,
@@ -26,7 +26,7 @@ from pglp_fast.policy.components import Component
 from pglp_fast.policy.domain import Domain, require_domain
 from pglp_fast.policy.graph import PolicyGraph, require_policy
 from pglp_fast.policy.groups import CALIBRATIONS, Groups, make_groups
-from pglp_fast.policy.weights import epsilon_of_noise
+from pglp_fast.policy.weighted_edges import epsilon_of_noise
 from pglp_fast.space.locations import Locations, require_locations, require_same_map
 
 from .options import check_weights, checked_outputs
@@ -53,13 +53,14 @@ class Mechanism(Releasing, ABC):
     graph : the policy
     epsilon : e^epsilon bounds the ratio of probabilities across an edge
     domain : C, what the adversary thinks possible; the whole map if None
-    calibration : "component", or "graph" (Algorithms 3 and 4 to the letter), for mechanisms that
-        know it: see the docs on calibrations
+    calibration : "component", or "graph" (the paper's Finding Isolated Node and Graph Repair to the
+        letter), for mechanisms that know it: see the docs on calibrations
     sampler : "table" (64-bit integer weights), "geometric" (continuous noise, then snapped; for
         mechanisms that add noise), or "auto": table where a component is small enough. It never
         changes what is promised.
     outputs : what noise is snapped to, for mechanisms that add noise: "component", the component of
-        the true location, or "map", the whole map (Algorithms 1 and 2 to the letter)
+        the true location, or "map", the whole map (the paper's P-LM
+        and P-PIM to the letter)
     options : those of ``configure``
 
     Attributes
@@ -241,6 +242,7 @@ class Mechanism(Releasing, ABC):
         return np.zeros(0, np.uint64)
 
     def check_size(self, k: int) -> None:
+        """Refuse a component of k locations that is too large for this mechanism."""
         if k > self.largest:
             raise TooLarge(
                 f"a component has {k} locations, {type(self).__name__} takes {self.largest}: "

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from pglp_fast._kernels.geometry import kdtree
 from pglp_fast._kernels.geometry.polygons import Polygons
 from pglp_fast._kernels.noise import cones as cone_kernels, geometric_sampler as kernels
-from pglp_fast._kernels.noise.alias import AliasTables, read_alias
-from pglp_fast._kernels.noise.tables import Requests
+from pglp_fast._kernels.noise.alias_rows import AliasTables, read_alias
+from pglp_fast._kernels.noise.alias_tables import Requests
 from pglp_fast._util import validate as check
 from pglp_fast._util.arrays import starts_of
 from pglp_fast._util.threads import ForkLock, run_ranges

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pglp_fast._kernels.geometry.hull import gauge
 from pglp_fast._kernels.geometry.polygons import Polygons, polygon_of
 from pglp_fast._kernels.noise import emission, noise_polygon
-from pglp_fast._kernels.noise.tables import Requests
+from pglp_fast._kernels.noise.alias_tables import Requests
 from pglp_fast._util import validate as check
 from pglp_fast._util.arrays import starts_of
 from pglp_fast._util.threads import run_ranges
@@ -23,7 +23,7 @@ from pglp_fast.policy.domain import Domain
 from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.policy.groups import CALIBRATIONS
 from pglp_fast.policy.named import complete
-from pglp_fast.policy.weights import epsilon_of_noise
+from pglp_fast.policy.weighted_edges import epsilon_of_noise
 
 from .contract import Floats, Mechanism
 from .geometric_sampler import GeometricSampler, MapSampler

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pglp_fast._kernels.noise.alias import TOTAL, read_rows
+from pglp_fast._kernels.noise.alias_rows import TOTAL, read_rows
 from pglp_fast._util.storage import read_arrays, write_arrays
 from pglp_fast.errors import InvalidParameter, PGLPError
 from pglp_fast.policy.components import Component

@@ -4,8 +4,8 @@ import numpy as np
 
 from pglp_fast._kernels.noise.noise_polygon import DISC
 from pglp_fast._util import validate as check
-from pglp_fast.policy.hull import sensitivity_hull
 from pglp_fast.policy.named import complete, neighbours8
+from pglp_fast.policy.sensitivity import sensitivity_hull
 from pglp_fast.space.grid import Grid
 from pglp_fast.space.locations import Locations, require_locations
 

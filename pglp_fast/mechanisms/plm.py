@@ -1,4 +1,4 @@
-"""P-LM: the policy-based Laplace mechanism (Algorithm 1), and LM on a location set."""
+"""P-LM: the paper's Policy-based Laplace Mechanism, and LM on a location set."""
 
 from pglp_fast._kernels.noise.noise_polygon import DIAMOND
 from pglp_fast.policy.domain import Domain
@@ -7,7 +7,7 @@ from .k_norm import KNorm, every_pair_joined
 
 
 class PLM(KNorm):
-    """Policy-based Laplace Mechanism (Algorithm 1).
+    """Policy-based Laplace Mechanism (the paper's algorithm of that name).
 
     Independent Laplace(S/eps) on each axis, S = max |dx| + |dy| in km over edges: K-norm noise
     whose K is the diamond |x| + |y| <= S."""

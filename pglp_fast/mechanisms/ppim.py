@@ -1,4 +1,4 @@
-"""P-PIM: the policy-based planar isotropic mechanism (Algorithm 2), and PIM on a location set."""
+"""P-PIM: the paper's Policy-based Planar Isotropic Mechanism, and PIM on a location set."""
 
 from pglp_fast._kernels.noise.noise_polygon import HULL
 from pglp_fast.policy.domain import Domain
@@ -7,7 +7,7 @@ from .k_norm import KNorm, every_pair_joined
 
 
 class PPIM(KNorm):
-    """Policy-based Planar Isotropic Mechanism (Algorithm 2).
+    """Policy-based Planar Isotropic Mechanism (the paper's algorithm of that name).
 
     K-norm noise whose K is the sensitivity hull itself: the least noise of the three."""
 

@@ -25,13 +25,13 @@ MECHANISMS = {
 
 
 def find(mechanism: Any) -> "type[Mechanism]":
-    """The class of a mechanism: of one of the names above, or the class itself."""
+    """The class of a mechanism: of one of the names above, at "module:Class", or the class."""
     from .contract import Mechanism
 
     if isinstance(mechanism, type) and issubclass(mechanism, Mechanism):
         return mechanism
-    if isinstance(mechanism, str) and mechanism in MECHANISMS:
-        return load(MECHANISMS[mechanism])
+    if isinstance(mechanism, str) and (mechanism in MECHANISMS or ":" in mechanism):
+        return load(MECHANISMS.get(mechanism, mechanism))
     noise_first = sorted(MECHANISMS, key=lambda name: not load(MECHANISMS[name]).geometric)
     names = ", ".join(map(repr, noise_first))
     raise InvalidParameter(f"mechanism must be one of {names}, got {mechanism!r}")

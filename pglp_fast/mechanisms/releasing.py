@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pglp_fast._kernels.noise.tables import Requests, first_outside
+from pglp_fast._kernels.noise.alias_tables import Requests, first_outside
 from pglp_fast._util import validate as check
 from pglp_fast.errors import InvalidDomain, InvalidLocation
 from pglp_fast.policy.domain import Domain

@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from pglp_fast._kernels.noise.tables import Requests
+from pglp_fast._kernels.noise.alias_tables import Requests
 from pglp_fast._kernels.policy import shapes
 from pglp_fast._util import validate as check
 from pglp_fast.errors import InvalidParameter

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pglp_fast._kernels.geometry.kdtree import ALONG_A_LINE
-from pglp_fast._kernels.noise.alias import TOTAL
+from pglp_fast._kernels.noise.alias_rows import TOTAL
 
 from .contract import Floats
 

@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pglp_fast._kernels.geometry.polygons import Polygons
-from pglp_fast._kernels.noise import alias, tables as kernels
-from pglp_fast._kernels.noise.weights import MAX_DISTANCE
+from pglp_fast._kernels.noise import alias_rows, alias_tables as kernels
+from pglp_fast._kernels.noise.integer_weights import MAX_DISTANCE
 from pglp_fast._kernels.policy import shapes
 from pglp_fast._util import validate as check
 from pglp_fast._util.arrays import starts_of
@@ -48,12 +48,12 @@ class TableSampler:
         self.bound = exp_lower_bound(mechanism.epsilon)
         sizes = mechanism.groups.sizes
         distinct, which = np.unique(sizes, return_inverse=True)
-        bits = np.array([alias.column_bits(k) for k in distinct.tolist()], np.int64)[which]
+        bits = np.array([alias_rows.column_bits(k) for k in distinct.tolist()], np.int64)[which]
         entries = sizes << bits
         tabled = sizes <= self._limit(sizes, entries)
         ends = np.cumsum(np.where(tabled, entries, 0))
         total = int(ends[-1]) if ends.size else 0
-        self.arrays = alias.AliasTables(
+        self.arrays = alias_rows.AliasTables(
             bits,
             np.where(tabled, ends - entries, -1),
             np.empty(total, np.uint64),  # pages are only touched when filled
@@ -167,7 +167,7 @@ class TableSampler:
             )
         self.ensure(groups.of(s)[:1])
         out = np.empty((groups.sizes[shape],) * 2, np.uint64)
-        alias.read_rows(self.arrays, shape, out)
+        alias_rows.read_rows(self.arrays, shape, out)
         return np.asarray(out[groups.address[s, 1]])
 
     @cached_property

@@ -27,23 +27,25 @@ from pglp_fast.traces.layout import checked_cycle
 from pglp_fast.traces.ledger import Ledger
 from pglp_fast.traces.ledger_file import LedgerFile
 from pglp_fast.traces.proof import Proof
+from pglp_fast.traces.results import COUNTS
 from pglp_fast.traces.state_rows import join_users, take_users
 
-from .alone import BookedRows
 from .booking import refuse_over_budget
 from .certificate import Account, Certificate
-from .moving import admission, bare_of, followed
 from .person_store import Known, PersonStore
 from .persons import Numbers
+from .places_and_choices import check_places, place_and_choose
 from .plan import Plan
-from .released import BUDGET, EXPOSED, LATE, REPEAT, STEP, SURROGATE, Added, Choice, Outcome
-from .rows import check_places, place_and_choose
+from .released import BUDGET, LATE, REPEAT, STEP, Added, Choice, Outcome, flags_of
+from .single_releases import BookedRows
 from .sink import Layout, released_schema, shape_of
 from .source import Batch, batch_of, reading_of
 from .steps import Steps, lay_out, step_numbers
+from .trace_releases import admission, bare_of, followed
 from .warm import compile_once
 
 pa = Later("pyarrow")
+_ADDED = COUNTS.index("added")
 _BLOCK = 4096  # persons that go through their steps together
 
 
@@ -219,7 +221,7 @@ class _Moving:
             yield lay_out(row, ms, plan.step_ms, plan.allowed, spent.releases[row], admit)
             return
         with alone_with(self._file.path):
-            before, person = self._file.read(), known.check[row]
+            before, person = self._file.read_after(known.check, spent.total), known.check[row]
             admit = admission(plan, before, person, epsilon)
             steps = lay_out(row, ms, plan.step_ms, None, admit=admit)
             yield steps
@@ -279,7 +281,8 @@ class _Moving:
             self._proof |= done.proof
             states.append(done.state)
             drawn[some] = done.out.released
-            flags[some] = SURROGATE * done.out.surrogate + EXPOSED * done.out.exposed
+            out = done.out
+            flags[some] = flags_of(out.surrogate, out.exposed, out.counts[:, _ADDED])
         ends = start[1:][np.diff(start) > 0] - 1
         known = Known(known.facts.copy(), join_users(states))
         known.step[row[ends]], known.cell[row[ends]] = step[ends], drawn[ends]

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from pglp_fast._util.packages import Later
 from pglp_fast._util.storage import replacing
 from pglp_fast.errors import InvalidParameter, InvalidTable
-from pglp_fast.io.batch import Reading, to_tracks
+from pglp_fast.io.fix_batches import Reading, to_tracks
 from pglp_fast.io.geo_write import GEOMETRY, Shapes, geo_writer
 from pglp_fast.io.parse import read_points
 from pglp_fast.io.table_batches import TableBatches, open_batches

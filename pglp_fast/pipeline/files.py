@@ -15,19 +15,19 @@ from pglp_fast._util.storage import file_digest
 from pglp_fast.errors import InvalidParameter, InvalidTable, PGLPError
 from pglp_fast.io.geo import GEO_ENDS
 
-from .alone import Alone, book_all
 from .booking import Booking
 from .executors import check_executor, on_every_worker
-from .job import Job, sidecar_of, work_of
-from .moving_files import MovingFiles
 from .paths import mode_for, refuse_inputs, refuse_pipes, target_of
+from .places_and_choices import check_places
 from .plan import Plan
 from .plan_policies import files_of
 from .released import Outcome
-from .rows import check_places
+from .single_releases import Alone, book_all
 from .sink import Layout, writing
 from .source import BATCH_ROWS, Batch, FileSource, files_at, parts_of
 from .task_context import prepare, settled
+from .trace_files import MovingFiles
+from .work_folder import Job, sidecar_of, work_of
 
 
 def release_files(

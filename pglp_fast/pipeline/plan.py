@@ -13,7 +13,7 @@ from pglp_fast._util import times
 from pglp_fast.adversary.mobility import MobilityModel
 from pglp_fast.errors import InvalidLocation, InvalidParameter, InvalidPolicy
 from pglp_fast.mechanisms.contract import Mechanism
-from pglp_fast.mechanisms.registry import MECHANISMS, load
+from pglp_fast.mechanisms.registry import find
 from pglp_fast.mechanisms.remapped import Remapped
 from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.space.grid import Grid
@@ -207,7 +207,7 @@ class Plan:
 
     @property
     def _kind(self) -> type[Mechanism]:
-        return load(MECHANISMS.get(self.mechanism, self.mechanism))
+        return find(self.mechanism)
 
     def for_rows(self, policy: int = 0, epsilon: float | None = None) -> Mechanism:
         """The mechanism for rows that are released one by one, under the policy of a number."""
@@ -302,7 +302,9 @@ class Plan:
         if self.model is None:
             self.limits, [self.for_rows(k) for k in range(len(self.policy_names))]
         else:
-            self.step_ms, self.for_traces(0)
+            self.step_ms, self.for_traces(0), self.places
+            if self.rules is not None:
+                self.rules.check_periods(self.model.periods)
         return self
 
     # -- what it says about itself

@@ -16,7 +16,7 @@ from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.policy.named import blocks, categories, complete, neighbours8
 from pglp_fast.policy.places import hide
 from pglp_fast.policy.regions import regions
-from pglp_fast.policy.weights import LARGEST, read_fraction
+from pglp_fast.policy.weighted_edges import LARGEST, read_fraction
 from pglp_fast.space.grid import Grid
 
 from .maps import describe

@@ -109,6 +109,11 @@ class Rules:
         value = np.array([float(name or otherwise) for name in self._epsilons.names])
         return np.asarray(value[self._epsilons.at(Moment(ms + self._ahead, periods, 1))])
 
+    def check_periods(self, count: int) -> None:
+        """Refuse periods that a mobility model of so many does not have."""
+        self._policies.check_periods(count)
+        self._epsilons.check_periods(count)
+
     def by_place(self, size: int) -> NDArray[np.int64]:
         """For each cell, the policy of who released it last, -1 for none; empty without rules."""
         if not self.released:

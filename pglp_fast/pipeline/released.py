@@ -13,8 +13,16 @@ if TYPE_CHECKING:
 
 STATUSES = ("alone", "step", "repeat", "outside", "missing", "budget", "malformed", "late")
 ALONE, STEP, REPEAT, OUTSIDE, MISSING, BUDGET, MALFORMED, LATE = range(len(STATUSES))
-SURROGATE, EXPOSED = 1, 2  # bits
+SURROGATE, EXPOSED, REPAIRED = 1, 2, 4  # bits
 _SHOWN = 5  # malformed rows that are named
+
+
+def flags_of(
+    surrogate: NDArray[np.bool_], exposed: NDArray[np.bool_], added: NDArray[np.int64]
+) -> NDArray[np.uint8]:
+    """The bits of some steps; ``added``: how many edges their repairs added."""
+    flags = SURROGATE * surrogate + EXPOSED * exposed + REPAIRED * (added > 0)
+    return np.asarray(flags, np.uint8)
 
 
 class Choice(NamedTuple):
@@ -44,7 +52,7 @@ class Added(NamedTuple):
 
     cells: NDArray[np.int32]  # -1 for none
     status: NDArray[np.uint8]
-    flags: NDArray[np.uint8] | None  # surrogate and exposed; None for rows released one by one
+    flags: NDArray[np.uint8] | None  # the bits above; None for rows released one by one
     choice: Choice | None = None  # policy and epsilon; None where they are the same for all
 
     @classmethod
@@ -92,9 +100,9 @@ class Outcome:
     persons : how many have a row
     most, median : releases of the person with most, and of the median person with any
     epsilons : the same of their sums of epsilon; None where each release has the plan's
-    surrogates, exposed, bare : steps released from another cell than the true one; steps whose
-        domain was one cell; releases from cells that the policy does not ask to hide. All but
-        ``exposed`` tell of the truth
+    surrogates, exposed, repaired, bare : steps released from another cell than the true one; steps
+        whose domain was one cell; steps with edges that a repair added; releases from cells that
+        the policy does not ask to hide. ``surrogates`` and ``bare`` tell of the truth
     own : share of the fixes compared that the model was fitted on; None where nobody can tell
     kept, left : columns of the input that stay, and that were left out
     truth : whether the true places stay
@@ -110,6 +118,7 @@ class Outcome:
     epsilons: tuple[float, float] | None = None
     surrogates: int = 0
     exposed: int = 0
+    repaired: int = 0
     bare: int = 0
     own: float | None = None
     kept: list[str] = field(default_factory=list)
@@ -125,6 +134,7 @@ class Outcome:
             told = added.flags[added.status == STEP]
             self.surrogates += int((told & SURROGATE > 0).sum())
             self.exposed += int((told & EXPOSED > 0).sum())
+            self.repaired += int((told & REPAIRED > 0).sum())
 
     def spend(
         self, releases: NDArray[np.int64], epsilons: NDArray[np.float64] | None = None
@@ -144,10 +154,12 @@ class Outcome:
 
     @property
     def rows(self) -> int:
+        """Rows in all."""
         return int(self.statuses.sum())
 
     @property
     def released(self) -> int:
+        """Rows with a released place."""
         return int(self.statuses[[ALONE, STEP, REPEAT]].sum())
 
     @property

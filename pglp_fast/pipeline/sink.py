@@ -146,7 +146,8 @@ class Layout:
     def tails(self, added: Added, delimiter: str) -> Any:
         """The new columns as text, all in one: a dictionary of few, for many rows."""
         flags = np.zeros(len(added.cells), np.uint8) if added.flags is None else added.flags
-        key = ((added.cells.astype(np.int64) + 1) * 16 + added.status) * 4 + flags
+        shown = flags & (SURROGATE | EXPOSED)  # may be columns; repairs are only counted
+        key = ((added.cells.astype(np.int64) + 1) * 16 + added.status) * 4 + shown
         held = added.choice
         if held is None:
             distinct, which = np.unique(key, return_inverse=True)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from pglp_fast._util.packages import Later
 from pglp_fast.errors import InvalidParameter, InvalidTable
 from pglp_fast.io import Malformed, Tracks
-from pglp_fast.io.batch import RawBatch, Reading, to_tracks
+from pglp_fast.io.fix_batches import RawBatch, Reading, to_tracks
 from pglp_fast.io.geo import GEO_ENDS
 from pglp_fast.io.geolife import files_of, user_folders
 from pglp_fast.io.parse import is_text, parse

@@ -9,8 +9,8 @@ from pglp_fast._util.packages import Later
 from pglp_fast._util.storage import file_digest
 from pglp_fast.errors import InvalidParameter, InvalidTable
 
-from .job import sidecar_of
 from .plan import Plan
+from .work_folder import sidecar_of
 
 pa, parquet = Later("pyarrow"), Later("pyarrow.parquet")
 # what a reader must say as the release did

@@ -27,14 +27,14 @@ from pglp_fast.traces.job_ledger import Spent
 
 from .booking import read_before, write_ledger
 from .fingerprint import Fingerprint
-from .moving import Fixes, bare_of, release_fixes
 from .persons import Numbers, ledger_numbers, tell_apart
+from .places_and_choices import place_and_choose
 from .released import Added, Choice, Outcome
-from .rows import place_and_choose
 from .sink import Layout, writing
 from .spill import read_spill, spill_facts, write_spill
 from .steps import Steps
 from .task_context import Chunk, Context, chunks_of, context_of
+from .trace_releases import Fixes, bare_of, release_fixes
 from .warm import compile_once
 
 CHUNK_ROWS = 1 << 20  # of a file of fixes on their way
@@ -223,7 +223,7 @@ def release_persons(folder: Path, digest: str, part: int) -> dict[str, Any]:
         "bare": int(bare_of(plan, drawn.choice, own.fixes.cell[first]).sum()),
         "sums": drawn.ledger.epsilons().tolist() if plan.many_epsilons else [],
         "statuses": outcome.statuses.tolist(), "surrogates": outcome.surrogates,
-        "exposed": outcome.exposed,
+        "exposed": outcome.exposed, "repaired": outcome.repaired,
     }  # fmt: skip
     chunks = len(chunks_of(folder, digest))
     ends = np.searchsorted(own.chunk, np.arange(chunks + 1)).tolist()

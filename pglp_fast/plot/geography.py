@@ -44,6 +44,8 @@ def latlon_axes(ax: Any, locations: Locations, *, bar: bool = True) -> Any:
         # fewer along x where their names would run into each other
         while axis is ax.xaxis and len(inside) > max(1.0, _room(ax) / _width(ends[0], digits)):
             inside = inside[::2]
+        while digits and all(abs(round(d, digits - 1) - d) < 1e-9 for d in inside):
+            digits -= 1
         axis.set_major_locator(FixedLocator([(d - at_0) / a_km for d in inside]))
         axis.set_minor_locator(NullLocator())
         axis.set_major_formatter(

@@ -177,7 +177,7 @@
     let on = false;
     for (const cell of layer.at) { if (cell < 0) { on = false; continue; } const [x, y] = middle(cell); if (on) ctx.lineTo(sx(x), sy(y)); else ctx.moveTo(sx(x), sy(y)); on = true; }
     ctx.stroke(); ctx.setLineDash([]);
-    for (const cell of new Set(layer.at)) if (cell >= 0) disc(cell, 3.5, ink, 1);
+    for (const cell of new Set(layer.at)) if (cell >= 0) disc(cell, layer.radius, ink, 1);
   }
   const DRAW = { values: drawValues, policy: drawPolicy, points: drawPoints, trace: drawTrace };
 
@@ -304,7 +304,7 @@
     if (layer.ink !== undefined) { mark.className = layer.kind === "trace" ? "lines" : ""; mark.style[layer.kind === "trace" ? "color" : "background"] = `var(--dots${layer.ink})`; row.append(mark); }
     $("layers").append(row);
   }
-  if (innerWidth < 600) $("panel").open = false;
+  if (innerWidth < 600 && layers.length > 3) $("panel").open = false; // a few names fit a phone
   addEventListener("resize", () => { resize(); draw(); });
   dark.addEventListener("change", () => { legend(); draw(); });
   resize(); home(); legend(); credit(); paint();

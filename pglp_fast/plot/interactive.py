@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 import pglp_fast as pf
 from pglp_fast._util import validate as check
-from pglp_fast._util.plain import plain
+from pglp_fast._util.json_values import plain
 from pglp_fast._util.storage import replacing
 from pglp_fast.policy.graph import require_policy
 from pglp_fast.space.locations import Locations, require_locations, require_same_map
@@ -109,7 +109,10 @@ def interactive_map(
         for name, cells in some.items():
             array = check.cells_or_missing(cells, locations.size).reshape(-1)
             packed = _packed(array.astype("<i4"))
-            layers.append({"kind": kind, "name": name, "cells": packed, "ink": ink % _INKS})
+            layer = {"kind": kind, "name": name, "cells": packed, "ink": ink % _INKS}
+            if kind == "trace":  # those below stand out around those on top
+                layer["radius"] = 3.5 + 2.5 * (len(some) - 1 - list(some).index(name))
+            layers.append(layer)
             ink += 1
     data = {**_place(locations), "layers": layers, "tiles": _tiles(tiles, locations)}
     return InteractiveMap(_page(title, data))

@@ -218,24 +218,41 @@ def heat(
     label: str = "",
     cmap: str = "cividis",
     log: bool | None = None,
+    limits: tuple[float, float] | None = None,
 ) -> Any:
     """One value for each location as a colour map, with a colour bar if it has a label; NaN is
     left blank.
+
+    ``limits``: the values at both ends of the colours, so that maps beside each other have one
+    scale; the smallest and the largest value unless given.
 
     ``log``: colours on a logarithmic scale, on which 0 is left blank too. Unless told, where no
     value is negative and the largest is more than 20 times the median of those above 0: on a linear
     scale such a map is dark but for a few cells."""
     array = one_each(locations, values, "values")
     ax = map_axes(locations, ax)
-    limits = (*ax.get_xlim(), *ax.get_ylim())
+    box = (*ax.get_xlim(), *ax.get_ylim())
     norm = _log_norm(array, log)
     if norm is not None:
         array = np.where(array > 0, array, np.nan)
+    if limits is not None:
+        norm = _set_norm(limits, norm is not None)
     shown = show_values(ax, locations, some_cells(locations, None), array, cmap=cmap, norm=norm)
-    zoom(ax, limits)
+    zoom(ax, box)
     if label:
         colour_bar(ax, shown, label)
     return ax
+
+
+def _set_norm(limits: tuple[float, float], log: bool) -> Any:
+    """From one value to another."""
+    from matplotlib.colors import LogNorm, Normalize
+
+    low, high = (float(v) for v in np.asarray(limits, np.float64))
+    if not (-np.inf < low < high < np.inf) or (log and low <= 0):
+        least = ", above 0 on a logarithmic scale" if log else ""
+        raise pf.InvalidParameter(f"limits must be two ascending numbers{least}, got {limits!r}")
+    return (LogNorm if log else Normalize)(low, high)
 
 
 def is_skewed(known: NDArray[np.float64]) -> bool:

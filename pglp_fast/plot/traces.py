@@ -217,7 +217,7 @@ def _overview(
             *here[marked].T,
             ls="none",
             marker="o",
-            ms=6 if many else 11,
+            ms=6 if many else 14,
             mfc="none",
             mec="black",
             mew=0.6 if many else 1.3,
@@ -227,7 +227,8 @@ def _overview(
     seen = np.flatnonzero(true >= 0)
     wanted = sorted({*steps, *seen[[0, -1]].tolist()} if seen.size else set(steps))
     if not many or steps:
-        _number(ax, here, [t for t in wanted if true[t] >= 0])
+        ends = {} if steps else {int(seen[-1]): "last", int(seen[0]): "first"} if seen.size else {}
+        _number(ax, here, [t for t in wanted if true[t] >= 0], ends)
 
 
 def _draw_many(ax: Any, here: NDArray[np.float64], there: NDArray[np.float64]) -> None:
@@ -271,21 +272,22 @@ def _draw_few(
         ms=6,
         mec="white",
         mew=0.5,
-        zorder=2,
+        zorder=4,  # within the ring, where the release is the true place
         label="released",
     )
-    ax.plot(*lines[0].T, color=COLOURS[0], lw=1.6, marker="o", ms=4.5, zorder=3, label="true")
+    ring: dict[str, Any] = dict(marker="o", ms=9, mfc="white", mew=1.6)
+    ax.plot(*lines[0].T, color=COLOURS[0], lw=1.6, **ring, zorder=3, label="true")
 
 
-def _number(ax: Any, xy: NDArray[np.float64], steps: list[int]) -> None:
-    """Steps written beside their places; those at one place share a line."""
+def _number(ax: Any, xy: NDArray[np.float64], steps: list[int], names: Mapping[int, str]) -> None:
+    """Steps written beside their places, by name or number; those at one place share a line."""
     at: dict[tuple[float, float], list[str]] = {}
     for t in steps:
-        at.setdefault((float(xy[t, 0]), float(xy[t, 1])), []).append(str(t))
+        at.setdefault((float(xy[t, 0]), float(xy[t, 1])), []).append(names.get(t, str(t)))
     highest = np.nanmax(xy[:, 1])  # what stands above it would run into the title
     for place, numbers in at.items():
         ax.annotate(
-            "t = " + ", ".join(numbers),
+            ("" if names else "t = ") + ", ".join(numbers),
             place,
             xytext=(8, -14 if place[1] == highest else 8),
             textcoords="offset points",
@@ -363,8 +365,8 @@ def _zoom_to(ax: Any, locations: Locations, cells: check.Cells, marks: list[int]
 
 
 def _small_axes(ax: Any, locations: Locations) -> None:
-    """Names of the axes in small print, for a map beside others."""
-    latlon_axes(ax, locations, bar=locations.projection is not None)
-    ax.xaxis.label.set_size("small")
-    ax.yaxis.label.set_size("small")
+    """Degrees in small print; the map beside it names the axes and has the scale bar, which would
+    lie on the places here."""
+    latlon_axes(ax, locations, bar=False)
+    ax.set(xlabel="", ylabel="")
     ax.tick_params(labelsize="small")

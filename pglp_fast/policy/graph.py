@@ -21,7 +21,7 @@ from pglp_fast.space.locations import Locations, require_locations, require_same
 
 from .domain import Domain, require_domain
 from .graph_arrays import checked_pairs, no_rows, tidy
-from .weights import (
+from .weighted_edges import (
     Weights,
     check_range,
     entries_of,

@@ -12,7 +12,7 @@ from pglp_fast.errors import InvalidPolicy, InvalidState
 from pglp_fast.space.map_files import pack_map, unpack_map
 
 from .graph import PolicyGraph
-from .weights import LARGEST, Weights, entries_of
+from .weighted_edges import LARGEST, Weights, entries_of
 
 _KIND = "policy"
 

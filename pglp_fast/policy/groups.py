@@ -17,7 +17,7 @@ from pglp_fast._kernels.policy import graph as graph_kernels, shapes
 from .components import Component
 from .domain import Domain
 from .graph import PolicyGraph
-from .weights import weighted_hulls
+from .weighted_edges import weighted_hulls
 
 CALIBRATIONS = ("component", "graph")
 

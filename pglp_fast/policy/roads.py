@@ -11,7 +11,7 @@ from pglp_fast.space.locations import Locations, require_locations
 from pglp_fast.space.points import Points
 
 from .graph import PolicyGraph
-from .weights import LARGEST
+from .weighted_edges import LARGEST
 
 _FINEST = 64  # weights of roads are 64 / n: their common denominator is 64 at most
 _DEGREES = ("epsg:4326", "ogc:crs84", "wgs84", "wgs 84")

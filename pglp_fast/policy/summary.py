@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pglp_fast._kernels.geometry.hull_growth import error_of, make_body
+from pglp_fast._kernels.geometry.hull_growth import error_of, with_prefixes
 from pglp_fast._kernels.geometry.polygons import polygon_of
 from pglp_fast._util import validate as check
 
@@ -73,8 +73,8 @@ def summary_of(graph: PolicyGraph, epsilons: Iterable[float]) -> PolicySummary:
     lengths = np.empty(len(groups.representative))  # E|Y| at epsilon 1, of each shape
     dx, dy = graph.locations.scale
     for shape in range(len(lengths)):
-        body, _, area, moment = make_body(polygon_of(groups.hulls, shape), dx, dy, True)
-        lengths[shape] = error_of(body, area, moment, dx, dy) / graph.denominator
+        hull, _, area, moment = with_prefixes(polygon_of(groups.hulls, shape), dx, dy, True)
+        lengths[shape] = error_of(hull, area, moment, dx, dy) / graph.denominator
     total = float((sizes * lengths[groups.shape_of])[~alone].sum())
     protected = int(sizes[~alone].sum())
     joined = sizes[~alone]

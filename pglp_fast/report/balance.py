@@ -3,10 +3,10 @@ other."""
 
 import math
 
-from pglp_fast.adversary.attack_table import OFTEN
+from pglp_fast.adversary.attack_table import OFTEN, lifts
 
 from . import charts
-from .figures import LEVEL, Figures
+from .measures import LEVEL, Figures
 from .page import card, facts, interval, line_legend, pair, section, share, table, value
 
 ESTIMATORS = {
@@ -111,8 +111,8 @@ def _trace_adversary(f: Figures) -> str:
         '<p class="note">The adversary knows the policy, the mechanism and how people move, and '
         "sees every release.</p>"
         + table(head, rows, caption, mark=names.index("bayes"))
-        + f"<p>On average {value(a['entropy_bits'], 'bits', 2)} of a location stay open; one "
-        f"release raised belief in a place by at most a factor e<sup>{a['lift']:.2f}</sup>.</p>"
+        + f"<p>On average {value(a['entropy_bits'], 'bits', 2)} of a location stay open. "
+        f"{lifts(a['median_lift'], a['lift']).capitalize()}.</p>"
     )
 
 
@@ -127,6 +127,8 @@ def _trace_charts(c: Figures) -> list[str]:
     told = f"Mean {measured} in km, step by step."
     if any(math.isfinite(high) for high in one["high"]):
         told += f" Bands: {_SURE} intervals of the mean, where 5 users or more released."
+    if c["own_clocks"]:
+        told += " Traces begin at different times: they are laid with their ends together."
     if one["width"] > 1:
         told += f" Each point is the mean of {one['width']} steps."
     over_time = charts.time_chart(

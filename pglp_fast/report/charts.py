@@ -75,7 +75,9 @@ def _whole(kind: str, description: str, parts: Sequence[str]) -> str:
 
 
 def time_chart(series: dict[str, dict[str, Any]], y_label: str, description: str) -> str:
-    """Mean of each series at each step, with a band where its interval is."""
+    """Mean of each series at each step, with a band where its interval is. For people the first
+    step is number 1."""
+    series = {name: s | {"step": [t + 1 for t in s["step"]]} for name, s in series.items()}
     tallest = max(v for s in series.values() for v in s["mean"])
     highs = [h for s in series.values() for h in s["high"] if math.isfinite(h)]
     # of few users an interval is wider than all there is to see

@@ -8,7 +8,7 @@ from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.space.locations import Locations
 
 from . import picture
-from .figures import Figures
+from .measures import Figures
 
 
 def embedded(

@@ -42,6 +42,12 @@ def times_of(values: Any, n: int, steps: int) -> NDArray[Any] | None:
     return named[None]
 
 
+def in_utc(times: NDArray[np.datetime64]) -> NDArray[Any]:
+    """Moments as text that names its clock; empty where there is none."""
+    text = np.char.replace(np.datetime_as_string(times.astype("datetime64[s]")), "T", " ")
+    return np.where(np.isnat(times), "", np.char.add(text, " UTC"))
+
+
 def names_of(values: NDArray[Any] | None, each: str, rows: NDArray[np.int64]) -> list[str]:
     """The names of some rows as text; numbered if there are none."""
     if values is None:

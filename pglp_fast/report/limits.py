@@ -7,8 +7,6 @@ SILENCE = 3  # steps without a release that it goes through; of longer silence i
 # that say where users may be: domains, beliefs and repaired edges of all users together, some 6 MB
 NUMBERS = 1_200_000
 HEAT = 400  # locations of a belief that are drawn, the likeliest first
-CERTIFIED = 240  # steps whose mechanism is built once more and certified
-CERTIFIED_SOLVED = 24  # the same where each is a linear program
 OUTLINE = 12_000  # strokes of the policy's outlines
 PICTURE_CELLS = 40  # cells a side of the policy's picture
 PICTURE_EDGES = 2_500  # edges that it can show

@@ -9,10 +9,10 @@ from numpy.typing import NDArray
 import pglp_fast as pf
 from pglp_fast.evaluation.headline import headline
 
-from . import figures as gather, inputs, limits, page, picture, sections, trails, words
+from . import inputs, limits, measures as gather, page, picture, sections, trails, words
 from .balance import balance_section
 from .embedded import embedded
-from .figures import Figures
+from .measures import Figures
 
 _LAYERS = [("possible", "Possible"), ("belief", "How likely"), ("policy", "Policy")]
 
@@ -136,6 +136,7 @@ def _figures(
         "mode": "single",
         "has_truth": true is not None,
         "remapped": remapped,
+        "prior": prior is not None,
         "clustered": clusters is not None,
         "map": gather.map_figures(m.locations),
         "policy": gather.policy_figures(m.graph),

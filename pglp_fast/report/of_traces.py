@@ -7,16 +7,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 import pglp_fast as pf
-from pglp_fast.evaluation.headline import headlines
+from pglp_fast.evaluation.headline import explained, headlines
 
-from . import figures as gather, inputs, page, picture, sections, trails, words
+from . import inputs, measures as gather, page, picture, sections, trails, words
 from .balance import balance_section
 from .embedded import embedded
-from .figures import Figures
+from .measures import Figures
 
 _WORDS: Figures = {
     "step": "Step",
-    "first": 0,
+    "first": 1,
     "true": "True location",
     "domain": "Thought possible before",
     "whole": "Whole trace",
@@ -63,7 +63,9 @@ def report_traces(
     # traces of one person belong together: a person is the independent unit of every interval
     person = np.arange(n) if who is None else inputs.codes_of(who)
     rows = inputs.rows_of(users, n, np.flatnonzero((released >= 0).any(axis=1)))
-    counts = result if isinstance(result, pf.TraceResult) else trails.counts_of(releaser, evidence)
+    counts = trails.retrace(
+        releaser, evidence, result if isinstance(result, pf.TraceResult) else None
+    )
     surrogate = None
     if true is not None:
         surrogate = evidence.as_given(evidence.ruled_out(evidence.at_rows(true)), False)
@@ -75,7 +77,10 @@ def report_traces(
         for own in found.users:
             clock = when[0 if len(when) == 1 else own["row"]]
             own["times"] = inputs.names_of(clock, "step", own["at"])
-    f = _figures(releaser, attack, found, person, categories)
+    assert counts.certificate is not None
+    labelled = {own["row"]: own["label"] for own in found.users}
+    f = _figures(releaser, attack, counts.certificate, labelled, person, categories)
+    f["curves"]["own_clocks"] = when is not None and len(when) > 1
     f["flags"] = gather.flag_figures(counts, released, surrogate)
     private = true is not None or evidence.priors.point
     legend = [entry for entry in _LEGEND if trails.is_there(found.users, entry[0])]
@@ -95,9 +100,10 @@ def report_traces(
     persons = f["users"]
     notes = _notes(n, len(rows), persons, found.notes, private)
     data = embedded(f, _WORDS, releaser.graph, found.users, None)
-    lead = _lead(releaser, evidence, n, persons, T)
+    lead = _lead(releaser, evidence, n, persons, f["flags"]["steps"])
     told = _told(releaser, evidence)
-    lead = f'{told} {_learnt(f["attack"])}</p><p class="note">{lead}'
+    meant = f"{explained(releaser.repair)} {_happened(f['flags'])}"
+    lead = f'{told} {_learnt(f["attack"])}</p><p class="note">{meant}</p><p class="note">{lead}'
     return page.assemble(title or "Released traces", lead, banners, main, notes, data), private
 
 
@@ -131,11 +137,13 @@ def _checked_attack(releaser: pf.TraceReleaser, result: Any, truth: Any) -> pf.A
 def _figures(
     releaser: pf.TraceReleaser,
     attack: pf.Attack,
-    found: trails.Trails,
+    certificate: pf.TraceCertificate,
+    labelled: dict[int, str],
     person: NDArray[np.int64],
     categories: Any,
 ) -> Figures:
-    """All figures of the page but the counts of flags; ``person`` of each trace."""
+    """All figures of the page but the counts of flags; ``person`` of each trace, and what those on
+    the map are called."""
     true, released = attack.truth, attack.released
     utility = None
     if true is not None:
@@ -165,11 +173,11 @@ def _figures(
         "map": gather.map_figures(releaser.locations),
         "policy": gather.policy_figures(releaser.graph),
         "settings": {name: getattr(releaser, name) for name in _SETTINGS},
-        "certificate": gather.certificate_figures(found.certificates),
+        "certificate": gather.trace_certificate(certificate),
         "composition": {
             "epsilon": {"low": low, "median": median, "high": high},
             "budget": _budget(releaser) if releaser.engine.limits else None,
-            "users": found.spent,
+            **gather.kept_figures(certificate.ledger, labelled),
         },
         "utility": utility,
         "attack": gather.attack_figures(attack.table(persons=person)),
@@ -180,10 +188,7 @@ def _figures(
 def _notes(n: int, shown: int, persons: int, more: list[str], private: bool) -> list[str]:
     notes = []
     if shown < n:
-        notes.append(
-            f"The map shows {shown:,} of {n:,} traces; so do the certificate and the edges kept. "
-            "All else is of all traces."
-        )
+        notes.append(f"The map shows {shown:,} of {n:,} traces. All figures are of all of them.")
     if persons < n:
         notes.append(
             f"The {n:,} traces are of {persons:,} {'person' if persons == 1 else 'persons'}. Each "
@@ -205,6 +210,16 @@ def _learnt(a: Figures) -> str:
     )
 
 
+def _happened(g: Figures) -> str:
+    """How often a release may lie outside its group; of the truth only where it is told."""
+    wrong = g["surrogate"]
+    return (
+        f"Here {g['repaired']:,} of {g['steps']:,} steps were repaired"
+        + ("" if wrong is None else f", and the model was wrong at {wrong:,}")
+        + "."
+    )
+
+
 def _told(releaser: pf.TraceReleaser, evidence: pf.Evidence) -> str:
     """What releases give away and what they hide, under the policies and epsilons they had."""
     made = evidence.released >= 0
@@ -212,10 +227,13 @@ def _told(releaser: pf.TraceReleaser, evidence: pf.Evidence) -> str:
     epsilon = np.full(len(made), releaser.epsilon)
     policy = policy if evidence.policy is None else evidence.policy
     epsilon = epsilon if evidence.epsilon is None else evidence.epsilon
-    return headlines(
-        releaser.policies.names, releaser.policies.graphs, policy[made], epsilon[made],
-        calibration=releaser.calibration,
-    )  # fmt: skip
+    used = {
+        releaser.policies.names[k]: (
+            releaser.policies.graphs[k], float(epsilon[made][policy[made] == k].max()),
+        )
+        for k in np.unique(policy[made]).tolist()
+    }  # fmt: skip
+    return headlines(used, calibration=releaser.calibration, repair=releaser.repair)
 
 
 def _at(epsilon: NDArray[np.float64] | None, own: float) -> str:
@@ -224,12 +242,14 @@ def _at(epsilon: NDArray[np.float64] | None, own: float) -> str:
     return f"{least:g}" if least == most else f"{least:g} to {most:g}"
 
 
-def _lead(releaser: pf.TraceReleaser, evidence: pf.Evidence, n: int, persons: int, T: int) -> str:
+def _lead(
+    releaser: pf.TraceReleaser, evidence: pf.Evidence, n: int, persons: int, made: int
+) -> str:
     by = words.mechanism(releaser.per_component, releaser.remap is not None)
     traces = "" if persons == n else f" in {n:,} traces"
     return (
-        f"{persons:,} {'user' if persons == 1 else 'users'}{traces}, {T:,} "
-        f"{'step' if T == 1 else 'steps'}, {by} at &epsilon; = "
+        f"{persons:,} {'user' if persons == 1 else 'users'}{traces}, {made:,} "
+        f"{'release' if made == 1 else 'releases'}, {by} at &epsilon; = "
         f"{_at(evidence.epsilon, releaser.epsilon)} for each step, "
         "under a policy graph and against an adversary who knows how people move."
     )

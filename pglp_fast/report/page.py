@@ -13,10 +13,10 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from pglp_fast._util.plain import plain
+from pglp_fast._util.json_values import plain
 from pglp_fast._version import __version__
 
-from .figures import Figures
+from .measures import Figures
 
 
 def value(x: float | int | None, unit: str = "", digits: int = 3) -> str:

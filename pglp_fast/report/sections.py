@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from html import escape
 
-from .figures import Figures
+from .measures import Figures
 from .page import card, epsilon, facts, icon, line_legend, pair, section, table, template, value
 
 _MARKS = {
@@ -36,9 +36,14 @@ def tiles(f: Figures) -> str:
     delivered = (
         f"{c['worst']:.6f} delivered at worst" if math.isfinite(c["worst"]) else "no edge to keep"
     )
-    each = "promised at each step" if f["mode"] == "traces" else "promised for each release"
-    out = [("", f"&epsilon; = {epsilon(c['epsilon'])}", each), ("", verdict, delivered)]
-    out += _trace_tiles(f) if f["mode"] == "traces" else _single_tiles(f)
+    if f["mode"] == "traces":
+        proved = f"all {c['releases']:,} releases; {delivered}"
+        out = [("", f"&epsilon; = {_epsilons(c)}", "promised at each step"), ("", verdict, proved)]
+        out += _trace_tiles(f)
+    else:
+        each = "promised for each release"
+        out = [("", f"&epsilon; = {epsilon(c['epsilon'])}", each), ("", verdict, delivered)]
+        out += _single_tiles(f)
     body = "".join(
         f'<div class="tile {cls}"><dt>{label}</dt><dd>{figure}</dd></div>'
         for cls, figure, label in out
@@ -46,17 +51,25 @@ def tiles(f: Figures) -> str:
     return f'<dl class="tiles" aria-label="At a glance">{body}</dl>'
 
 
+def _epsilons(c: Figures) -> str:
+    """The epsilons that releases of traces had."""
+    least, most = min(c["epsilons"]), max(c["epsilons"])
+    return epsilon(least) if least == most else f"{epsilon(least)} to {epsilon(most)}"
+
+
 def _km(x: float) -> str:
     return f'{value(x)} <span class="unit">km</span>'
 
 
 def _trace_tiles(f: Figures) -> list[tuple[str, str, str]]:
-    a, g, true = f["attack"], f["flags"], f["has_truth"]
+    a, g, true, s = f["attack"], f["flags"], f["has_truth"], f["composition"]
     best = next(row for row in a["rows"] if row["estimator"] == "bayes")
     known = g["surrogate"] is not None
-    off = "is off by" if true else "is expected to be off by"
+    off = "is off by, on average"
+    if not true:
+        off = "is expected to be off by, if people move as the model says"
     return [
-        ("release", _km(a["utility_km"]), f"the release {off}, on average"),
+        ("release", _km(a["utility_km"]), f"the release {off}"),
         (
             "guess",
             _km(best["error_km"] if true else best["expected_km"]),
@@ -64,8 +77,8 @@ def _trace_tiles(f: Figures) -> list[tuple[str, str, str]]:
         ),
         (
             "",
-            f'{value(f["users"])} <span class="unit">x</span> {value(f["steps"])}',
-            "users and steps",
+            f'{value(s["kept"])} <span class="unit">of</span> {value(s["of"])}',
+            "traces keep a promise as a whole: an edge that every release kept",
         ),
         (
             "",
@@ -77,10 +90,14 @@ def _trace_tiles(f: Figures) -> list[tuple[str, str, str]]:
 
 def _single_tiles(f: Figures) -> list[tuple[str, str, str]]:
     u, out = f["expected"] or f["utility"], []
+    assumed = "as likely as the prior says" if f["prior"] else "equally likely"
+    off = f"is expected to be off by, if places are {assumed}"
     if u is not None:
-        out.append(("release", _km(u["e_eu"]), "the release is off by, on average"))
+        measured = f["expected"] is None
+        said = "is off by, on average" if measured else off
+        out.append(("release", _km(u["e_eu"]), f"the release {said}"))
     if f["privacy"] is not None:
-        out.append(("guess", _km(f["privacy"]["error"]), "the adversary's best guess is off by"))
+        out.append(("guess", _km(f["privacy"]["error"]), f"the adversary's best guess {off}"))
     return out
 
 
@@ -139,17 +156,15 @@ def certificate_section(f: Figures) -> str:
 
 
 def _certificate(f: Figures) -> str:
-    c = f["certificate"]
+    """Of each release."""
+    c, traces = f["certificate"], f["mode"] == "traces"
     if c["ok"]:
         body = '<p><strong class="good">The promise holds.</strong> '
     else:
         body = f'<p><strong class="bad">The promise does not hold:</strong> {escape(c["reason"])}. '
-    edges = (
-        f"{value(c['edges'])} edges"
-        if c["count"] == 1
-        else f"every edge of the {value(c['count'])} policies of single steps"
-    )
-    body += f"It was {'proved' if c['ok'] else 'checked'} for {edges}, {_PROOFS[c['proof']]}.</p>"
+    how = _PROOFS[_proof(c) if traces else c["proof"]]
+    what = f"all {value(c['releases'])} releases" if traces else f"{value(c['edges'])} edges"
+    body += f"It was {'proved' if c['ok'] else 'checked'} for {what}, {how}.</p>"
     if f.get("remapped"):
         body += (
             "<p>Answers are remapped after they are drawn. That is post-processing: it cannot "
@@ -160,45 +175,64 @@ def _certificate(f: Figures) -> str:
         if math.isfinite(c["worst"])
         else "no edge, nothing to keep"
     )
-    when = "at each step" if f["mode"] == "traces" else "for each release"
-    rows = [("Promised", f"&epsilon; = {epsilon(c['epsilon'])} {when}"), ("Delivered", worst)]
+    return body + facts(_trace_facts(c, worst) if traces else _single_facts(c, worst))
+
+
+def _proof(c: Figures) -> str:
+    """How releases of traces were proved."""
+    if not c["noises"]:
+        return "table"
+    return "table+premises" if c["tables"] else "premises"
+
+
+def _trace_facts(c: Figures, worst: str) -> list[tuple[str, str]]:
+    rows = [
+        ("Promised", f"&epsilon; = {_epsilons(c)} at each step"),
+        ("Delivered", worst),
+        ("Proof", f"{value(c['tables'])} tables, {value(c['noises'])} noises"),
+    ]
+    if c["exposed"]:
+        rows.append(("Exposed", f"{value(c['exposed'])} releases that nothing could hide"))
+    return rows + _rounding(c)
+
+
+def _single_facts(c: Figures, worst: str) -> list[tuple[str, str]]:
+    rows = [("Promised", f"&epsilon; = {epsilon(c['epsilon'])} for each release")]
+    rows.append(("Delivered", worst))
     if c["edge"] is not None:
         output = f", released as {c['output']}" if c["output"] is not None else ""
         rows.append(("Worst case", f"between locations {c['edge'][0]} and {c['edge'][1]}{output}"))
-    rows.append(
-        (
-            "Proof",
-            f"{escape(c['proof'])}, {value(c['shapes'])} shapes"
-            + ("" if c["count"] == 1 else " at the worst step"),
-        )
-    )
-    if c["rounding"]:
-        rows.append(("Rounding adds", f"a total variation of at most {c['rounding']:.1e}"))
-    return body + facts(rows)
+    rows.append(("Proof", f"{escape(c['proof'])}, {value(c['shapes'])} shapes"))
+    return rows + _rounding(c)
+
+
+def _rounding(c: Figures) -> list[tuple[str, str]]:
+    if not c["rounding"]:
+        return []
+    return [("Rounding adds", f"a total variation of at most {c['rounding']:.1e}")]
 
 
 def _composition(s: Figures) -> str:
-    e, kept = s["epsilon"], [user["edges"] for user in s["users"]]
+    e, kept, of = s["epsilon"], s["kept"], s["of"]
     budget = f", within a budget of {s['budget']}" if s["budget"] is not None else ""
-    bare = sum(edges == 0 for edges in kept)
     text = (
         "<p>Releases of one user add up: together they satisfy the sum of their &epsilon;, for the "
         "edges that every step kept. Over the whole trace that is &epsilon; = "
         f"{epsilon(e['median'])} for the median user ({epsilon(e['low'])} to "
         f"{epsilon(e['high'])}){budget}.</p>"
     )
-    if max(kept) == 0:
+    if not kept:
         text += (
-            f"<p>No edge was kept through all steps, for any of the {len(kept)} users on the map: "
-            "as users move, what is possible moves along. So composition alone promises nothing "
-            "about whole traces here; what was in fact learnt stands above, beside the utility.</p>"
+            f"<p>No edge was kept through all steps, in any of {value(of)} traces: as users move, "
+            "what is possible moves along. So composition alone promises nothing about whole "
+            "traces here; what was in fact learnt stands above, beside the utility.</p>"
         )
-    elif bare:
+    elif kept < of:
         text += (
-            f"<p>{bare} of the {len(kept)} users on the map keep no edge through all steps: about "
-            "their whole traces composition alone promises nothing.</p>"
+            f"<p>{value(of - kept)} of {value(of)} traces keep no edge through all steps: about "
+            "them as a whole composition alone promises nothing.</p>"
         )
-    if bare:
+    if kept < of:
         text += (
             "<p>What helps: fewer releases (steps that nobody needs), larger blocks, and a budget, "
             "in total or over any so many steps.</p>"
@@ -209,7 +243,7 @@ def _composition(s: Figures) -> str:
     ]
     users = table(("User", "Sum of &epsilon;", "Edges kept"), rows)
     return (
-        f"{text}<details{' open' if len(kept) < 6 else ''}><summary>User by user, for those on the "
+        f"{text}<details{' open' if len(rows) < 6 else ''}><summary>User by user, for those on the "
         f"map</summary>{users}</details>"
     )
 

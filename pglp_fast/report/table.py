@@ -11,6 +11,7 @@ import pglp_fast as pf
 from pglp_fast.io.labels import Coded
 from pglp_fast.space.locations import Locations
 
+from .inputs import in_utc
 from .write import write_report
 
 
@@ -50,6 +51,7 @@ def report_table(
         how = {"step": step, "rule": rule, "max_gap": max_gap}
         traces, where = _as_traces(released, true, release.locations, how)
         options.setdefault("labels", traces.user.values())
+        options.setdefault("times", _padded(traces, in_utc(traces.times()), ""))
         seen = release.observe(traces.to_array(), priors, periods=periods)
         return write_report(path, release, seen, where, **options)
     if not isinstance(release, pf.Mechanism):
@@ -70,7 +72,7 @@ def report_table(
             _located(release.locations, true),
         )
     options.setdefault("labels", released.user.values())
-    options.setdefault("times", released.time.astype("datetime64[s]"))
+    options.setdefault("times", in_utc(released.time))
     return write_report(path, release, _located(release.locations, released), where, **options)
 
 
@@ -89,7 +91,7 @@ def _as_traces(
         )
     if true is None:
         return traces, None
-    return traces, _padded(traces, _at_the_same_time(traces, true.resample(locations, **how)))
+    return traces, _padded(traces, _at_the_same_time(traces, true.resample(locations, **how)), -1)
 
 
 def _located(locations: Locations, tracks: pf.Tracks) -> NDArray[np.int32]:
@@ -147,8 +149,9 @@ def _at_the_same_time(traces: pf.Traces, there: pf.Traces) -> NDArray[np.int32]:
     return _matched(*_keys(steps(traces), steps(there)), there.cells)
 
 
-def _padded(traces: pf.Traces, cells: NDArray[np.int32]) -> NDArray[np.int32]:
+def _padded(traces: pf.Traces, values: NDArray[Any], nothing: Any) -> NDArray[Any]:
+    """(rows, longest) values of the events of traces, which lie end to end."""
     width = int(traces.lengths.max(initial=0))
-    out = np.full((len(traces), width), -1, np.int32)
-    out[np.arange(width) < traces.lengths[:, None]] = cells
+    out = np.full((len(traces), width), nothing, values.dtype)
+    out[np.arange(width) < traces.lengths[:, None]] = values
     return out

@@ -13,23 +13,31 @@ from pglp_fast.evaluation.exact_utility import location_weights
 from pglp_fast.traces.results import COUNTS, empty_results
 
 from . import limits
-from .figures import Figures
+from .measures import Figures
 
 _COUNTS = (*COUNTS, "exposed")  # what an observer can count too
 _SEEN = ("domain", "belief", "edges")  # of each step, on the map
 
 
-def counts_of(releaser: pf.TraceReleaser, evidence: pf.Evidence) -> pf.TraceResult:
-    """What ``run`` counts, of evidence that came without it.
+def retrace(
+    releaser: pf.TraceReleaser, evidence: pf.Evidence, given: pf.TraceResult | None
+) -> pf.TraceResult:
+    """What ``run`` counts and proves, worked out again from the releases of all users.
 
-    Whether a surrogate was released cannot be seen from releases."""
+    Whether a surrogate was released cannot be seen from releases. Where ``given`` says otherwise,
+    it came from another releaser, and the report would be wrong everywhere."""
     released = evidence.as_given(evidence.released, -1)
     out = empty_results(*released.shape)
-    for t, (_, step) in enumerate(releaser.replay(evidence)):
+    last: pf.Stream | None = None
+    for t, (stream, step) in enumerate(releaser.replay(evidence)):
+        last = stream
         for name in _COUNTS:
             out[name][:, t] = getattr(step, name)
+    assert last is not None
     out["released"] = released
-    return pf.TraceResult(evidence=evidence, **out)
+    if given is not None:
+        _compare(out, given)
+    return pf.TraceResult(evidence=evidence, certificate=last.certificate, **out)
 
 
 @dataclass
@@ -39,14 +47,10 @@ class Trails:
     Attributes
     ----------
     users : for JSON
-    certificates : of the steps that were looked at
-    spent : for each user what composition says
     notes : what was left out
     """
 
     users: list[Figures]
-    certificates: list[pf.Certificate] = field(default_factory=list)
-    spent: list[Figures] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
@@ -72,21 +76,13 @@ def make_trails(
     for u, columns in enumerate(at):
         shown[u, columns] = True
     made = np.argwhere(shown & (released[rows] >= 0))
-    wanted = _some(made, releaser)
     room = np.full(len(rows), limits.NUMBERS // max(1, len(rows)))
     cut = 0
-    stream: pf.Stream | None = None
-    for t, (stream, step) in enumerate(releaser.replay(attack.evidence, rows)):
-        _compare(step, result, rows, t)
+    for t, (stream, _) in enumerate(releaser.replay(attack.evidence, rows)):
         for u in np.flatnonzero(shown[:, t]).tolist():
             own = found.users[u]
             seen: list[Any] = [None] * len(_SEEN)
             if released[rows[u], t] >= 0:
-                if (u, t) in wanted:
-                    of_step = releaser.step_mechanism(
-                        stream.policy(u), stream.domain(u), stream.epsilon(u)
-                    )
-                    found.certificates.append(pf.certify(of_step))
                 looked = _look(stream, u)
                 room[u] -= sum(map(len, looked))
                 if room[u] >= 0:
@@ -95,11 +91,8 @@ def make_trails(
                     cut += 1
             for name, value in zip(_SEEN, seen, strict=True):
                 own[name].append(value)
-    if not found.certificates:  # users who come later than the map goes
-        found.certificates.append(pf.certify(releaser.step_mechanism(releaser.graph)))
-    found.spent += _spent(stream, labels)
     left = int((released[rows] >= 0).sum()) - len(made)
-    found.notes += _left_out(left, cut, len(made), len(wanted))
+    found.notes += _left_out(left, cut, len(made))
     return found
 
 
@@ -150,30 +143,13 @@ def is_there(users: list[Figures], key: str) -> bool:
     return True
 
 
-def _some(made: NDArray[np.int64], releaser: pf.TraceReleaser) -> set[tuple[int, int]]:
-    """The (user, step) pairs that are certified, spread over all releases."""
-    most = limits.CERTIFIED_SOLVED if releaser.per_component.slow else limits.CERTIFIED
-    if not len(made):
-        return set()
-    picked = np.unique(np.linspace(0, len(made) - 1, min(most, len(made))).astype(int))
-    return {(int(u), int(t)) for u, t in made[picked]}
-
-
 def _look(stream: pf.Stream, u: int) -> list[Any]:
     """Where user u may be, what the adversary believes, and the edges that the repair added."""
     added = stream.added(u).ravel().tolist()
     return [_runs(stream.domain(u).cells()), _belief(stream.posterior(u)), added]
 
 
-def _spent(stream: pf.Stream | None, labels: list[str]) -> Iterator[Figures]:
-    """What composition says of each user after the last step."""
-    for u, label in enumerate(labels):
-        assert stream is not None
-        ledger = stream.ledger
-        yield {"label": label, "epsilon": ledger.epsilon(u), "edges": ledger.graph(u).n_edges}
-
-
-def _left_out(left: int, cut: int, made: int, certified: int) -> Iterator[str]:
+def _left_out(left: int, cut: int, made: int) -> Iterator[str]:
     if left:
         yield (
             f"The map goes through the first {limits.STEPS:,} steps of each user; {left:,} further "
@@ -184,15 +160,13 @@ def _left_out(left: int, cut: int, made: int, certified: int) -> Iterator[str]:
             f"Where users may be is left out of {cut:,} of the {made:,} steps on the map, to keep "
             "the file small: show fewer users."
         )
-    if certified < made:
-        yield f"{certified:,} of the {made:,} steps on the map were certified one by one."
 
 
-def _compare(step: pf.TraceResult, result: pf.TraceResult, rows: NDArray[np.int64], t: int) -> None:
-    """A result of another releaser would give a report that is wrong everywhere."""
+def _compare(found: Figures, given: pf.TraceResult) -> None:
     for name in _COUNTS:
-        if (getattr(step, name) != getattr(result, name)[rows, t]).any():
-            u = int(rows[np.flatnonzero(getattr(step, name) != getattr(result, name)[rows, t])[0]])
+        differs = np.argwhere(found[name] != getattr(given, name))
+        if len(differs):
+            u, t = differs[0].tolist()
             raise pf.InvalidEvidence(
                 f"{name} of user {u} at step {t} is not what this releaser gives: pass the "
                 "releaser that the result came from"

@@ -27,10 +27,12 @@ class Verdict(NamedTuple):
 
     @property
     def worst(self) -> float:
+        """The largest ln ratio that is delivered; -inf where nothing was released."""
         return max(self.delivered.values(), default=-np.inf)
 
     @property
     def ok(self) -> bool:
+        """Whether nothing is missing from the proof."""
         return not self.reason
 
 
@@ -96,6 +98,7 @@ class TraceCertificate:
 
     @property
     def releases(self) -> int:
+        """How many releases it is about."""
         return self.proof.releases
 
     @property

@@ -83,12 +83,14 @@ class Asked(NamedTuple):
 
 
 def choices_of(
-    policies: PolicySet, epsilons: Epsilons, policy: Any, epsilon: Any, asked: Asked
+    policies: PolicySet, epsilons: Epsilons, policy: Any, epsilon: Any, asked: Asked, periods: int
 ) -> Choices:
-    """What ``policy=`` and ``epsilon=`` of a run or a step ask for, event by event."""
+    """What ``policy=`` and ``epsilon=`` of a run or a step ask for, event by event, with a model of
+    so many periods."""
     n = len(asked.user)
     places = np.empty(0, np.int32)
     if isinstance(policy, Schedule):
+        policy.check_periods(periods)
         numbers = np.array([policies.number(name) for name in policy.names])
         which = numbers[policy.at(asked.moment)]
         if policy.released is not None:

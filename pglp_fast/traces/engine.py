@@ -17,7 +17,7 @@ from pglp_fast._util.threads import run_ranges
 from pglp_fast.adversary.mobility import MobilityModel
 from pglp_fast.adversary.priors import Priors
 from pglp_fast.errors import InvalidTransition
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 
 from .certificate import TraceCertificate, Verdict, prove
 from .choices import Choices, Epsilons
@@ -26,8 +26,8 @@ from .order import by_place, rows_of_users
 from .policies import PolicySet
 from .proof import Proof
 from .spending import Limits, Spending, nothing_spent, shares_of
-from .table_cache import TableBook
-from .worlds import Worlds
+from .table_cache import TableCache
+from .workspaces import Worlds
 
 WORTH_A_THREAD = 16  # events that are
 
@@ -150,7 +150,7 @@ class TraceEngine:
         What the adversary knows about movement.
     settings : records.Settings
         As kernels take them.
-    tables : TableBook
+    tables : TableCache
         Tables that were made so far.
     limits : Limits
         Budgets of each user of a stream.
@@ -161,7 +161,7 @@ class TraceEngine:
         policies: PolicySet,
         model: MobilityModel,
         settings: records.Settings,
-        tables: TableBook,
+        tables: TableCache,
         limits: Limits,
     ):
         self.policies, self.model, self.locations = policies, model, policies.locations

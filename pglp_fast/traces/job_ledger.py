@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from pglp_fast._util import validate as check
 from pglp_fast._util.arrays import starts_of
+from pglp_fast.errors import InvalidState
 
 from .composition import compose
 from .ledger import Ledger
@@ -96,10 +97,14 @@ def begin_job(
 
 def settle_job(file: LedgerFile, job: str, own: Ledger) -> None:
     """Write down which edges a job's releases kept, once. The caller is alone with the file."""
-    jobs = file.jobs()
+    jobs, busy = file.jobs(), (own.releases > 0).astype(np.int64)
+    if job not in jobs and busy.any():
+        raise InvalidState(
+            f"{file.path} no longer holds what this job wrote to it: it was deleted, or an older "
+            "one was put back; restore the latest one"
+        )
     if jobs.get(job) != BEGUN:
         return
-    busy = (own.releases > 0).astype(np.int64)
     nothing = nothing_spent(len(own)).with_shares(own.spending.shares)
     done = replace(own, spending=nothing, unsettled=-busy)
     after = compose(file.read(), done)

@@ -17,7 +17,7 @@ from pglp_fast._util.storage import alone_with, read_arrays, write_arrays
 from pglp_fast.errors import InvalidState
 from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.policy.graph_files import weights_fault
-from pglp_fast.policy.weights import Weights
+from pglp_fast.policy.weighted_edges import Weights
 from pglp_fast.space.grid import Grid
 from pglp_fast.space.locations import Locations, require_same_map
 
@@ -33,6 +33,7 @@ _SPENT = (
 )  # fmt: skip
 _GRAPH = ("cliques", "extra_indptr", "extra_indices")
 _WEIGHTS = ("numerator", "denominator")
+_ROUNDED = 1e-9  # sums of the same numbers in another order differ by less than this share
 Ints = NDArray[np.int64]
 
 
@@ -236,13 +237,32 @@ class LedgerFile:
             return read(self.path, self.policies.locations)
         return empty_ledger(np.empty(0, np.int64), self.policies)
 
+    def read_after(self, ids: Ints, totals: NDArray[np.float64]) -> Ledger:
+        """What it holds now, which is no less than these persons are known to have spent: else
+        budgets would be had twice."""
+        found = self.read()
+        short = np.flatnonzero(found.select(ids).epsilons() < totals * (1 - _ROUNDED))
+        if short.size:
+            raise InvalidState(
+                f"{self.path} holds less than was written to it ({short.size} persons have spent "
+                "more): it was deleted, or an older one was put back; nothing was released; "
+                "restore the latest one"
+            )
+        return found
+
     def reserve(
-        self, limits: Limits, ids: Ints, start: Ints, steps: Ints, epsilons: NDArray[np.float64]
+        self,
+        limits: Limits,
+        ids: Ints,
+        start: Ints,
+        steps: Ints,
+        epsilons: NDArray[np.float64],
+        own: Spending,
     ) -> None:
         """Write down events, in rows by person, that are about to be released; refuse them where
-        they would exceed a budget."""
+        they would exceed a budget. ``own``: what it must hold of these persons already."""
         with alone_with(self.path):
-            before = self.read()
+            before = self.read_after(ids, own.total)
             limits.check(ids, before.select(ids).spending, start, steps, epsilons)
             more = empty_ledger(ids, self.policies)
             spent = more.spending.after(start, steps, epsilons, limits.window)

@@ -11,8 +11,8 @@ from pglp_fast._kernels.trace.records import words_for
 from pglp_fast._util import validate as check
 from pglp_fast._util.arrays import starts_of
 from pglp_fast.errors import InvalidPolicy
-from pglp_fast.policy.exposure import kernel_policy
 from pglp_fast.policy.graph import PolicyGraph, require_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 from pglp_fast.space.locations import Locations, require_same_map
 
 DEFAULT = "default"

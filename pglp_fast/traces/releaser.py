@@ -21,12 +21,13 @@ from pglp_fast.mechanisms.losses import make_loss
 from pglp_fast.mechanisms.randomness import make_key
 from pglp_fast.mechanisms.registry import find
 from pglp_fast.policy.domain import Domain
-from pglp_fast.policy.exposure import checked_strategy
 from pglp_fast.policy.graph import PolicyGraph
+from pglp_fast.policy.graph_repair import checked_strategy
 from pglp_fast.policy.groups import CALIBRATIONS
 from pglp_fast.space.locations import require_on_map
 
 from .choices import choices_of
+from .earlier_releases import past_of
 from .engine import TraceEngine, Users, first_state
 from .layout import (
     Layout,
@@ -36,7 +37,6 @@ from .layout import (
     layout_of_events,
     layout_of_traces,
 )
-from .past import past_of
 from .policies import PolicySet
 from .replay import replay_steps
 from .results import TraceResult
@@ -46,7 +46,7 @@ from .spending import Limits
 from .stream import Stream
 from .stream_file import KIND, unpack
 from .stream_state import first_stream_state
-from .table_cache import TableBook
+from .table_cache import TableCache
 
 
 class TraceReleaser:
@@ -138,7 +138,7 @@ class TraceReleaser:
         make_key(rng)  # a bad seed is refused now
         self.rng = rng
         self.remap = None if remap is None else make_loss(self.locations, remap)
-        tables = TableBook(
+        tables = TableCache(
             per_component(kind, self.policies.graphs, options), self.epsilon, self.remap,
             everyone=self.calibration == "graph", density=self.likelihood == "density",
         )  # fmt: skip
@@ -338,7 +338,8 @@ class TraceReleaser:
         """What a run is asked for, checked."""
         when = checked_cycle(self.model.periods, cycle, layout.steps)
         asked = layout.asked(when)
-        choices = choices_of(self.policies, self.engine.epsilons, policy, epsilon, asked)
+        epsilons, periods = self.engine.epsilons, self.model.periods
+        choices = choices_of(self.policies, epsilons, policy, epsilon, asked, periods)
         found = make_priors(self.model, priors, len(layout.ids))
         return Job(layout, found, when, choices, make_key(self.rng))
 

@@ -11,10 +11,10 @@ from pglp_fast.adversary.evidence import Evidence
 from pglp_fast.adversary.priors import Priors
 
 from .choices import Choices
+from .earlier_releases import Past
 from .engine import Ints, LikelihoodRows, State, TraceEngine, Users, first_state
 from .layout import Chosen, Layout
 from .ledger import Ledger
-from .past import Past
 from .proof import Proof
 from .results import TraceResult
 from .spending import nothing_spent, shares_of

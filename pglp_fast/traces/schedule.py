@@ -107,6 +107,16 @@ class Schedule:
                 out[inside] = self.names.index(name)
         return out
 
+    def check_periods(self, count: int) -> None:
+        """Refuse periods that a mobility model of so many does not have: they would never come, and
+        their policy never hold."""
+        beyond = [period for period in self.periods if period >= count]
+        if beyond:
+            raise InvalidParameter(
+                f"the schedule speaks of period {beyond[0]}, which never comes: the mobility model "
+                f"has {count}, from 0 to {count - 1}"
+            )
+
     def by_place(self, size: int) -> Ints:
         """For each location, the place among ``names`` of the policy of who released it last; -1
         where it says nothing."""

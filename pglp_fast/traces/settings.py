@@ -12,8 +12,8 @@ from pglp_fast.adversary.mobility import MobilityModel
 from pglp_fast.errors import InvalidParameter, InvalidPolicy, InvalidTransition
 from pglp_fast.mechanisms.contract import Mechanism
 from pglp_fast.mechanisms.options import check_weights
-from pglp_fast.policy.exposure import STRATEGIES
 from pglp_fast.policy.graph import PolicyGraph
+from pglp_fast.policy.graph_repair import STRATEGIES
 from pglp_fast.space.locations import require_same_map
 
 

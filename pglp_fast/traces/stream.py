@@ -17,11 +17,11 @@ from pglp_fast.policy.graph import PolicyGraph
 
 from .certificate import TraceCertificate
 from .choices import Asked, Choices, choices_of
+from .earlier_releases import Past
 from .engine import Trace
-from .few import FewUsers
+from .few_users import FewUsers
 from .ledger import Ledger
 from .ledger_file import LedgerFile
-from .past import Past
 from .results import TraceResult, by_user
 from .schedule import Moment
 from .spending import shares_of
@@ -67,10 +67,12 @@ class Stream:
 
     @property
     def ids(self) -> NDArray[np.int64]:
+        """Numbers of the users, in the order in which cells are given."""
         return self._state.users.ids
 
     @property
     def users(self) -> int:
+        """How many users there are."""
         return len(self.ids)
 
     @property
@@ -153,7 +155,7 @@ class Stream:
         periods = self._engine.model.periods
         when = np.full(len(trace.steps), state.t % periods if period is None else period)
         asked = Asked(seen.shape, seen, self.ids, np.flatnonzero(seen), Moment(trace.steps, when))
-        out = choices_of(policies, epsilons, policy, epsilon, asked)
+        out = choices_of(policies, epsilons, policy, epsilon, asked, periods)
         if not out.places.size:
             return out
         last, n = state.released[seen], len(policies)

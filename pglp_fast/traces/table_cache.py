@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pglp_fast._kernels.base.bound import bind
-from pglp_fast._kernels.noise import weights
-from pglp_fast._kernels.noise.alias import TOTAL
+from pglp_fast._kernels.base.bound_arrays import bind
+from pglp_fast._kernels.noise import integer_weights
+from pglp_fast._kernels.noise.alias_rows import TOTAL
 from pglp_fast._kernels.policy import shapes
 from pglp_fast._kernels.trace import table_cache as kernels
 from pglp_fast._util.arrays import Growing
@@ -23,10 +23,10 @@ from pglp_fast.policy.components import Component
 
 # in a component: beyond, a table for each step costs more than anybody would wait for
 MAX_LOCATIONS = 1024
-MAX_ENTRIES = 1 << 23  # numbers kept (200 MB), above which the next step begins with an empty book
+MAX_ENTRIES = 1 << 23  # numbers kept (200 MB), above which the next step begins with an empty one
 
 
-class TableBook:
+class TableCache:
     """Tables by component: weights that are drawn from, likelihoods, and losses where answers are
     remapped. Every table is proved before it is drawn from.
 
@@ -71,16 +71,17 @@ class TableBook:
         self.bound = bind(tables)
 
     @property
-    def book(self) -> kernels.Tables:
-        book: kernels.Tables = self.bound.value
-        return book
+    def arrays(self) -> kernels.Tables:
+        """As kernels take them."""
+        arrays: kernels.Tables = self.bound.value
+        return arrays
 
     def __getstate__(self) -> dict[str, Any]:
         """For a copy that nobody uses yet."""
         return vars(self) | {"_users": 0}
 
     def __len__(self) -> int:
-        return len(self.book.starts) - 1
+        return len(self.arrays.starts) - 1
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -107,7 +108,7 @@ class TableBook:
         """Make the tables of these keys, given end to end."""
         with self._lock:
             self._cut_back()
-            new = {key.tobytes(): key for key in _split(keys) if kernels.find(self.book, key) < 0}
+            new = {key.tobytes(): key for key in _split(keys) if kernels.find(self.arrays, key) < 0}
             first = len(self._worst)
             for key in new.values():
                 epsilon = epsilon_of(key)
@@ -118,8 +119,8 @@ class TableBook:
 
     def _cut_back(self) -> None:
         """To what is published: an addition that failed, or that a fork cut in two, is undone."""
-        n = len(self.book.starts) - 1
-        self._slots = self.book.slots
+        n = len(self.arrays.starts) - 1
+        self._slots = self.arrays.slots
         del self._starts[n + 1 :], self._at[n + 1 :], self._worst[n:], self._digests[n:]
         self._keys.used = self._starts[n]
         for pool in self._pools:
@@ -163,10 +164,10 @@ class TableBook:
         logs = mechanism.log_matrix(component)
         W, protected = np.empty((k, k), np.uint64), self._protected(component, mechanism.epsilon)
         bound = exp_lower_bound(mechanism.epsilon)
-        if not np.isfinite(weights.prove_weights(np.exp(logs), protected, bound, W)):
+        if not np.isfinite(integer_weights.prove_weights(np.exp(logs), protected, bound, W)):
             raise PGLPError(
                 f"no integer weights for a component of {k} locations keep the bound within "
-                f"{weights.MAX_DISTANCE:g} of its probabilities: use a larger epsilon"
+                f"{integer_weights.MAX_DISTANCE:g} of its probabilities: use a larger epsilon"
             )
         cumulative = np.cumsum(W, axis=1, dtype=np.uint64)
         worst = _proved(cumulative, protected, bound)
@@ -203,7 +204,7 @@ def _proved(cumulative: NDArray[np.uint64], protected: shapes.Protected, bound: 
     read = np.diff(cumulative, axis=1, prepend=np.uint64(0))
     worst = np.empty(4)
     whole = bool((cumulative[:, -1] == TOTAL).all())
-    if not (whole and weights.check_weights(read, protected, bound, worst)):
+    if not (whole and integer_weights.check_weights(read, protected, bound, worst)):
         raise PGLPError(
             f"a table of {len(read)} locations breaks its own bound: nothing is drawn from it"
         )

@@ -14,6 +14,7 @@ import pglp_fast as pf
 from cases import large
 from pglp_fast._kernels.base.rows import Rows
 from pglp_fast._util.arrays import starts_of
+from pglp_fast.adversary.attack_table import lifts
 from pglp_fast.adversary.evidence import Evidence
 from pglp_fast.adversary.priors import Priors, make_priors
 from pglp_fast.errors import InvalidEvidence, InvalidLocation, InvalidParameter
@@ -551,6 +552,27 @@ def test_headlines_tell_what_is_expected_beside_what_was_measured():
     assert at_home.ruled_out == 0 and "WARNING" not in str(at_home)
 
 
+def test_a_lift_is_told_in_numbers_that_mean_something():
+    """ "ln lift at most 686" says nothing to anybody: a place of prior 1e-298 became likely."""
+    g = pf.Grid(3, 3, cell_km=1.0)
+    M = np.full((9, 9), 1 / 9)
+    T = pf.TraceReleaser(pf.complete(g), pf.MobilityModel(g, M), epsilon=1.0, rng=0)
+    walk = np.zeros((1, 3), int)
+    plain = pf.attack(T.run(walk, evidence=True)).table()
+    most = f"{np.exp(plain.lift):.3g} times"
+    assert f"none more than {most}" in str(plain) and np.exp(plain.median_lift) < np.e
+    assert lifts(np.log(3.14159), np.log(20537.0)) == (
+        "the median release makes some place 3.14 times as likely as before, none more than 20,500 "
+        "times"
+    )
+    prior = np.full(9, 1e-298)
+    prior[8] = 1 - 8e-298
+    blocks = pf.TraceReleaser(pf.blocks(g, 2), pf.MobilityModel(g, M), epsilon=1.0, rng=0)
+    far = pf.attack(blocks.run(walk, prior, evidence=True)).table()
+    assert far.lift > 600 and "e+" not in str(far)
+    assert "a place likely that the model had called all but impossible" in str(far)
+
+
 def test_expected_errors_are_means_of_distances_under_the_posterior():
     evidence, truth = walk_case(users=6)
     result = pf.attack(evidence)
@@ -624,6 +646,7 @@ def test_the_table_compares_with_the_truth():
     assert (table.users, table.steps, table.confidence) == (12, 72, 0.9)
     assert table.entropy_bits == pytest.approx(result.entropy.mean())
     assert table.lift == result.lift.max()
+    assert table.median_lift == np.median(result.lift)
     text = str(table)
     assert all(
         name in text

@@ -25,9 +25,9 @@ from cli_tools import (
     write_csv,
 )
 from pglp_fast import cli
-from pglp_fast.pipeline.job import Job, work_of
 from pglp_fast.pipeline.plan_policies import read_labels
 from pglp_fast.pipeline.sink import ParquetSink, TextSink
+from pglp_fast.pipeline.work_folder import Job, work_of
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -451,8 +451,8 @@ def test_another_job_cannot_take_over_the_key(tmp_path, monkeypatch, capsys, cha
 @large
 @pytest.mark.parametrize("mobility", [False, True])
 def test_killed_at_any_moment_it_resumes_to_the_same(tmp_path, mobility):
-    """kill -9 at ten random moments each. The output appears whole or not at all, and is that of a
-    job that was never stopped; nothing else is left."""
+    """kill -9 at random moments, ten of them or PGLP_KILLS. The output appears whole or not at all,
+    and is that of a job that was never stopped; nothing else is left."""
     trips(tmp_path / "t.csv", 1500, users=50)
     job = ["release", "t.csv", *PROMISE, *MAP, "--batch-rows", "100", "--seed", "4"]
     if mobility:
@@ -461,7 +461,7 @@ def test_killed_at_any_moment_it_resumes_to_the_same(tmp_path, mobility):
     _, env = real_process()
     script = ROOT / "tests" / "kill_release.py"
     done = subprocess.run(
-        [sys.executable, script, "10", str(int(mobility)), *job],
+        [sys.executable, script, env.get("PGLP_KILLS", "10"), str(int(mobility)), *job],
         env=env,
         capture_output=True,
         text=True,

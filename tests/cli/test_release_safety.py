@@ -12,8 +12,8 @@ import pytest
 
 from cases import mode
 from cli_tools import MAP, answer, read, real_process, run, trips
-from pglp_fast.pipeline import job, moving, sink
-from pglp_fast.pipeline.job import Job, work_of
+from pglp_fast.pipeline import sink, trace_releases, work_folder
+from pglp_fast.pipeline.work_folder import Job, work_of
 
 pytestmark = pytest.mark.usefixtures("here")
 
@@ -61,7 +61,7 @@ def stopped(patch, *arguments, after=3):
 def stopped_at_the_end(patch, *arguments, replaced):
     """A job that stops just before or after the output takes its place."""
     with patch.context() as context:
-        publish = job.publish
+        publish = work_folder.publish
 
         def stop(made, target):
             if target.name.endswith(".json"):
@@ -70,7 +70,7 @@ def stopped_at_the_end(patch, *arguments, replaced):
                 publish(made, target)
             raise KeyboardInterrupt
 
-        context.setattr(job, "publish", stop)
+        context.setattr(work_folder, "publish", stop)
         run(*arguments, code=130)
 
 
@@ -144,7 +144,7 @@ def test_parts_that_are_gone_or_damaged_are_drawn_again(tmp_path, monkeypatch, d
     given = ["release", "t.csv", "--epsilon", "1", "--policy", "blocks:3"]
     given += ["--mobility", "model.npz", "--batch-rows", 20, "--seed", 3]
     run(*given, "-o", "whole.csv")
-    original, runs = moving.release_part, []
+    original, runs = trace_releases.release_part, []
 
     def fourth(*arguments):
         runs.append(1)
@@ -153,7 +153,7 @@ def test_parts_that_are_gone_or_damaged_are_drawn_again(tmp_path, monkeypatch, d
         return original(*arguments)
 
     with monkeypatch.context() as patch:
-        patch.setattr(moving, "release_part", fourth)
+        patch.setattr(trace_releases, "release_part", fourth)
         run(*given, "-o", "o.csv", code=130)
     parts = sorted(work_of(tmp_path / "o.csv").glob("part-*"))
     assert len(parts) >= 3  # those of nobody are there too
@@ -170,7 +170,7 @@ def test_parts_that_are_gone_or_damaged_are_drawn_again(tmp_path, monkeypatch, d
             os.truncate(part, 0 if damage == "empty" else size - 3)
     runs.clear()
     with monkeypatch.context() as patch:
-        patch.setattr(moving, "release_part", lambda *a: runs.append(1) or original(*a))
+        patch.setattr(trace_releases, "release_part", lambda *a: runs.append(1) or original(*a))
         run(*given, "-o", "o.csv", "--resume")
     total = int(parts[0].name.split("-")[3])
     assert len(runs) <= total - 1  # the first part was taken up

@@ -374,6 +374,44 @@ def test_the_budget_of_a_user_who_moves(tmp_path, capsys):
         assert statuses == ["step"] * 5 + ["budget"] * 7
 
 
+def test_the_first_sentence_and_the_count_of_repairs_are_those_of_traces(tmp_path, capsys):
+    """It said "knows the block" of releases that repairs and a bad model lead out of. The count is
+    worked out again from what was released."""
+    walks(tmp_path / "history.csv", 20, 20, 3)
+    model = fitted()
+    walks(tmp_path / "t.csv", 6, 20, 4)
+    how = ["--mobility", "model.npz", "--policy", "blocks:3", "--epsilon", "1"]
+    capsys.readouterr()
+    run("release", "t.csv", "-o", "o.csv", *how)
+    told, meant, *lines = capsys.readouterr().out.splitlines()
+    assert "unless the step was repaired or the model of movement was wrong" in told
+    assert meant.startswith("A step is repaired where")
+    assert any("if each cell of the map is as likely and none is ruled out" in x for x in lines)
+    rows = [r for r in read(tmp_path / "o.csv") if r["released_status"] == "step"]
+    users = sorted({r["user"] for r in rows})
+    cells = np.full((len(users), 20), -1)
+    for r in rows:
+        step = (int(r["time"]) - 1_760_000_100) // STEP
+        cells[users.index(r["user"]), step] = r["released_cell"]
+    assert (cells >= 0).all()
+    T = pf.TraceReleaser(pf.blocks(model.locations, 3), model, epsilon=1.0)
+    repaired = sum(int((step.added > 0).sum()) for _, step in T.replay(T.observe(cells)))
+    assert repaired > 0 and any(f" {repaired:,} steps repaired, " in x for x in lines)
+    said = answer(capsys, "release", "t.csv", "-o", "p.csv", *how)
+    assert said["headline"] == f"{told} {meant}" and 0 < said["repaired"] <= len(rows)
+    answer(capsys, "certify", *how)
+    (tmp_path / "job.toml").write_text(
+        'table = "t.csv"\noutput = "q.csv"\nepsilon = 1.0\npolicy = "blocks:3"\n'
+        'mobility = "model.npz"\npolicies = { night = "blocks:2" }\n'
+        'schedule = { times = { "22:00-06:00" = "night" }, persons = { "0" = 0.5 } }\n'
+    )
+    capsys.readouterr()
+    run("release", "--config", "job.toml")
+    several = capsys.readouterr().out.splitlines()[0]
+    assert "Under policy default" in several and "Under policy night" in several
+    assert "2 x 2 cells" in several and "where another holds, so does its factor" in several
+
+
 def test_what_is_public_does_not_tell_where_users_were(tmp_path, capsys):
     """A surrogate depends on the true cell: published, it tells cells of one block apart for
     certain. And the model, which is public, must hold nothing of single users: their days are in a
@@ -505,6 +543,49 @@ def test_attack_says_what_the_library_says(tmp_path, capsys, periods):
     run("attack", "bare.csv", *how)
     out = capsys.readouterr().out
     assert "; not measured: no true places" in out and "if people move as the model says" in out
+
+
+def test_attack_tells_of_homes_and_persons_where_the_truth_is_there(tmp_path, capsys):
+    """What people ask first was in Python only. Days and nights are those of the local clock."""
+    walks(tmp_path / "history.csv", 20, 20, 3)
+    model = fitted()
+    walks(tmp_path / "t.csv", 6, 20, 4)
+    how = [*PROMISE, "--mobility", "model.npz"]
+    run("release", "t.csv", "-o", "o.csv", *how, *ALL)
+    cells = np.full((2, 6, 20), -1)
+    for r in read(tmp_path / "o.csv"):
+        at = int(r["user"]), (int(r["time"]) - 1_760_000_100) // STEP
+        cells[:, *at] = r["released_cell"], model.locations.locate(float(r["lat"]), float(r["lon"]))
+    seen, true = cells
+    g, clock = model.locations, (np.arange(20) * STEP + 1_760_000_100) // STEP * STEP / 3600
+    for more, hours in (([], None), (["--utc-offset", "-5h"], (clock - 5) % 24)):
+        said = answer(capsys, "attack", "o.csv", *how, *more)["profiles"]
+        for name, guesses in (
+            ("released", seen),
+            (
+                "bayes",
+                pf.attack(
+                    pf.TraceReleaser(pf.blocks(g, 3), model, epsilon=1.0).observe(seen)
+                ).bayes,
+            ),
+        ):
+            want = pf.profile_attacks(g, true, guesses, hours=hours)
+            assert [r["attack"] for r in said[name]] == [r.attack for r in want]
+            for shown, row in zip(said[name], want, strict=True):
+                for key in ("before", "after"):
+                    value = getattr(row, key)
+                    assert shown[key] == (None if np.isnan(value) else value)
+    run("attack", "o.csv", *how)
+    out = capsys.readouterr().out
+    assert (
+        "nan" not in out
+        and "re-identified" in out
+        and "--utc-offset tells nights and working hours" in out
+    )
+    run("release", "t.csv", "-o", "shared.csv", *how)
+    capsys.readouterr()
+    run("attack", "shared.csv", *how)
+    assert "re-identified" not in capsys.readouterr().out
 
 
 def test_attack_needs_a_table_that_was_released_with_a_model(tmp_path, capsys):

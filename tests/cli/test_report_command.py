@@ -1,6 +1,7 @@
 """``pglp-fast report``: from a released table to one HTML file."""
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -68,6 +69,34 @@ def test_one_by_one(tables, tmp_path, capsys):
     assert "Keep this file private" not in shared.read_text()
     assert main([*how, "-o", str(private), "--with-truth"]) == 0
     assert "Keep this file private" in private.read_text()
+
+
+def test_people_read_moments_with_their_clock_and_count_from_one(tables, tmp_path):
+    """Steps were counted from 0, and clock times had no zone; rows had no times at all."""
+    for kind, more in (("private", ["--mobility", tables["model"]]), ("alone", BOX)):
+        out = tmp_path / f"{kind}.html"
+        assert main(["report", tables[kind], "-o", str(out), *PROMISE, *more]) == 0
+        text = out.read_text()
+        data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])
+        assert data["words"]["first"] == 1
+        names = data["users"][0]["times"] if kind == "private" else data["steps"]
+        assert all(re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d UTC$", name) for name in names)
+
+
+def test_the_title_of_a_trace_is_whole(tables, tmp_path, monkeypatch):
+    """It ran off the picture's edge, and the zone with it."""
+    from matplotlib.figure import Figure
+
+    drawn, save = [], Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda f, *a, **k: (drawn.append(f), save(f, *a, **k)))
+    out = str(tmp_path / "t.png")
+    assert main(["plot", "trace", tables["private"], "-o", out, "--mobility", tables["model"]]) == 0
+    [figure] = drawn
+    figure.canvas.draw()
+    box = figure.axes[0].title.get_window_extent()
+    assert box.x0 >= 0 and box.x1 <= figure.bbox.width and "UTC" in figure.axes[0].get_title()
+    ends = {text.get_text() for text in figure.axes[0].texts}
+    assert not any(text.startswith("t = 0") for text in ends)
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,25 @@ def test_the_class_keeps_its_promise(mine):
             assert certificate.mixed <= 1e-8
 
 
+def test_it_is_named_wherever_a_mechanism_is(mine):
+    """By module and class: in traces, in a plan, and among those that are compared."""
+    grid = pf.Grid.from_bounds(lat=(35.68, 35.70), lon=(139.60, 139.63), cell_km=0.5)
+    G, where = pf.neighbours8(grid), "mine:Geometric"
+    M = pf.MobilityModel.fit(grid, [[0, 1, 2, 7]], unseen="neighbours8")
+    named = pf.TraceReleaser(G, M, epsilon=1.0, mechanism=where, rng=1).run([[0, 1, 2]])
+    given = pf.TraceReleaser(G, M, epsilon=1.0, mechanism=find(where), rng=1).run([[0, 1, 2]])
+    assert (named.released == given.released).all()
+    plan = pf.Plan(grid=grid, policy=G, epsilon=1.0, mechanism=where, seed=1)
+    assert plan.for_rows().label == "truncated geometric"
+    advice = pf.advise(
+        [0, 1, 7], grid=grid, policies={"steps": G}, epsilons=[1.0], mechanisms=["krr", where]
+    )
+    assert [row.mechanism for row in advice.rows] == ["krr", where]
+    assert ("steps", "truncated geometric") in advice.curves()[1]
+    with pytest.raises(pf.InvalidParameter, match="no:Thing"):
+        pf.advise([0], grid=grid, policies={"": G}, epsilons=[1.0], mechanisms=["no:Thing"])
+
+
 def test_what_is_not_found_is_said(mine):
     with pytest.raises(pf.InvalidParameter, match=r"nothing:Here.* is not found: No module"):
         load("nothing:Here")

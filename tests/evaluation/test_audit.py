@@ -11,7 +11,7 @@ from scipy import stats
 
 import pglp_fast as pf
 from cases import large, path
-from pglp_fast._kernels.noise import alias
+from pglp_fast._kernels.noise import alias_rows
 from pglp_fast._util.stats import clopper_pearson
 from pglp_fast.evaluation.audit_events import Sample, Trial, bounds
 from pglp_fast.evaluation.audit_pairs import audited_pairs
@@ -55,7 +55,7 @@ def wrong_cones():
     row = slice(int(cones.offset[0]), int(cones.offset[0]) + (1 << int(cones.bits[0])))
     even = np.full(h, 2**63 // h, np.uint64)
     even[0] += np.uint64(2**63 - h * (2**63 // h))
-    alias.build_alias(even, int(cones.bits[0]), cones.cut[row], cones.alias[row])
+    alias_rows.build_alias(even, int(cones.bits[0]), cones.cut[row], cones.alias[row])
     return m
 
 

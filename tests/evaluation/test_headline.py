@@ -2,10 +2,11 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 import pglp_fast as pf
-from pglp_fast.evaluation.expected import expected_error
-from pglp_fast.evaluation.headline import headline, headlines
+from pglp_fast.evaluation.headline import explained, headline, headlines
+from pglp_fast.evaluation.mean_error import expected_error
 
 GRID = pf.Grid(12, 12, cell_km=(0.5, 0.25))
 
@@ -29,6 +30,8 @@ def test_places_without_an_edge_are_named():
     text = headline(some, 0.5)
     assert "141 of 144 places have no edge: whoever is there is given away exactly" in text
     assert "typically 3 places within 1.5 x 0.5 km" in text
+    one = pf.PolicyGraph.from_edges(pf.Grid(1, 3), [[0, 1]])
+    assert "1 of 3 places has no edge" in headline(one, 0.5)
     none = pf.PolicyGraph.from_edges(GRID, [])
     assert headline(none, 0.5) == (
         "Whoever sees a release knows the exact place: the policy hides nothing."
@@ -74,8 +77,43 @@ def test_a_headline_promises_no_more_than_holds():
     assert "e^3 = 20.1 (or less, by the weight of their edge)" in headline(G, 1.0)
     text = headline(pf.PolicyGraph.from_edges(g, [(0, 1)]), 1.0, calibration="graph")
     assert "given away exactly" not in text and "of those nothing is promised" in text
-    told = headlines(
-        ["a", "b"], [pf.complete(g), pf.blocks(g, 2)], np.array([1, 1]), np.array([0.5, 5.0]),
-        calibration="component",
-    )  # fmt: skip
-    assert told == headline(pf.blocks(g, 2), 5.0)
+    assert headlines({"b": (pf.blocks(g, 2), 5.0)}) == headline(pf.blocks(g, 2), 5.0)
+
+
+def lazy_walk(grid):
+    """Any of the eight cells around, or to stay."""
+    near = pf.neighbours8(grid)
+    M = scipy.sparse.csr_array((np.ones(len(near.indices)), near.indices, near.indptr))
+    M = M + scipy.sparse.eye_array(grid.size)
+    return pf.MobilityModel(grid, scipy.sparse.csr_array(M / M.sum(axis=1)[:, None]))
+
+
+def test_along_traces_nobody_is_told_that_a_release_is_in_the_block():
+    """The sentence that holds for rows is false along traces: the first half shows it, repairs and
+    surrogates do lead out of the block. So the sentence says when."""
+    g = pf.Grid(9, 9, cell_km=0.5)
+    G = pf.blocks(g, 3)
+    T = pf.TraceReleaser(G, lazy_walk(g), epsilon=1.0, rng=3)
+    walk = np.tile([0, 1, 2, 3, 4, 5, 6, 7, 8], (200, 1))
+    R = T.run(walk, priors="point")
+    left = G.components[R.released] != G.components[walk]
+    assert left[R.added > 0].any()
+    far = np.tile([0, 80, 0], (50, 1))  # the model calls such a move impossible
+    R = T.run(far, priors="point")
+    assert R.surrogate.any() and (G.components[R.released] != G.components[far])[R.surrogate].any()
+    text = headline(G, 1.0, repair="min-area")
+    assert "unless the step was repaired or the model of movement was wrong" in text
+    assert "that are both still possible" in text and text.count(". ") == 0
+    meant = explained("min-area")
+    assert "A step is repaired where" in meant and "nothing is promised of the true one" in meant
+    assert "repaired or" not in headline(G, 1.0) and "possible" not in headline(G, 1.0)
+    assert "repaired or" not in headline(G, 1.0, repair="none")
+    assert "it is given away: repair is off" in explained("none")
+    with pytest.raises(pf.InvalidParameter, match="repair"):
+        headline(G, 1.0, repair="often")
+
+
+def test_several_policies_have_a_sentence_each():
+    both = {"day": (pf.blocks(GRID, 3), 1.0), "night": (pf.blocks(GRID, 4), 0.5)}
+    text = headlines(both, repair="nearest")
+    assert text.count("Under policy") == 2 and "4 x 4 cells" in text and "e^0.5" in text

@@ -173,6 +173,33 @@ def test_figures_are_the_same_every_time(quick):
         assert again.read_bytes() == (quick[1] / "policies" / f"policies.{ending}").read_bytes()
 
 
+# Each figure of the paper's section 5: its twin, what its axes show, and its lines
+TWINS = {
+    "P-LM against P-PIM": ("mechanisms", "paper", "epsilon", ["E_eu"], {"P-LM", "P-PIM"}),
+    "policies": ("policies", "policies", "epsilon", ["E_eu", "E_r", "E_poi"],
+                 {"G_k9", "G_k16", "G_k25", "G_poi"}),
+    "repair": ("areas", "areas", "area (km^2)", ["E_eu", "ms"], {"min-area", "nearest"}),
+    "traces, by mechanism": ("authors", "timestamps", "timestamp", ["E_eu"], {"P-LM", "P-PIM"}),
+    "traces, means": ("authors", "epsilons", "epsilon", ["mean E_eu"], {"G_k9", "G_k16", "G_k25"}),
+    "two data sets": ("authors", "datasets", "timestamp", ["E_eu"], {"G_k9", "G_k16", "G_k25"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TWINS)
+def test_every_figure_of_the_paper_has_its_twin(quick, name):
+    """The same axes and the same lines, in the run of all."""
+    experiment, figure, x, ys, lines = TWINS[name]
+    drawn = quick[0][experiment].figures[figure]()
+    shown = [axes for axes in drawn.axes if axes.lines]
+    assert {axes.get_xlabel() for axes in shown} == {x}
+    labels = [axes.get_ylabel() for axes in shown]
+    for y in ys:
+        assert any(label.startswith(y) for label in labels), labels
+    assert lines <= {text.get_text() for legend in drawn.legends for text in legend.get_texts()}
+    panels = {"mechanisms": 4, "policies": 3, "areas": 2, "datasets": 4}
+    assert len(shown) >= panels.get(figure, panels.get(experiment, 1))
+
+
 def test_a_picture_of_policies_shows_one_kind_of_people(monkeypatch):
     """Visits and users have a picture each: would catch lines that jump between the two."""
     from dataclasses import replace

@@ -824,9 +824,9 @@ def many_rows(n, seed=0):
 def test_batches(tmp_path, batch_rows, monkeypatch):
     """The same rows whatever the batches and the blocks read from disk; codes and lines go
     through from batch to batch."""
-    from pglp_fast.io import source
+    from pglp_fast.io import text_lines
 
-    monkeypatch.setattr(source, "_BLOCK", 100)
+    monkeypatch.setattr(text_lines, "_BLOCK", 100)
     rows = many_rows(200)
     out = io.StringIO()
     csv.writer(out).writerows([("user", "time", "lat", "lon"), *rows])

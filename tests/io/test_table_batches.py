@@ -11,8 +11,8 @@ from hypothesis import given, settings, strategies as st
 
 import pglp_fast as pf
 from pglp_fast.errors import InvalidParameter, InvalidTable
-from pglp_fast.io.batch import Reading, to_tracks
 from pglp_fast.io.columns import place_columns
+from pglp_fast.io.fix_batches import Reading, to_tracks
 from pglp_fast.io.table_batches import open_batches
 
 TEXT = """note,user,time,lat,lon,Latitude

@@ -1,4 +1,4 @@
-"""outputs="map": Algorithms 1 and 2 to the letter, noise of the component, snapped to the map."""
+"""outputs="map": P-LM and P-PIM to the letter, noise of the component, snapped to the map."""
 
 import numpy as np
 import pytest

@@ -75,6 +75,16 @@ def test_a_verdict_counts_rounding():
     assert table.ok and table.proof == "table" and table.rounding == 0
 
 
+def test_what_to_do_about_rounding_is_true():
+    """A component with holes, too large for a table: snapped to the whole map it is proved."""
+    g = pf.Grid(60, 60)
+    holes = np.random.default_rng(0).random(g.size) < 0.1
+    G = pf.contact_tracing(pf.neighbours8(g), holes)
+    c = pf.certify(pf.PPIM(G, epsilon=1.0))
+    assert not c.ok and c.reason.endswith("on a grid, outputs='map'")
+    assert pf.certify(pf.PPIM(G, epsilon=1.0, outputs="map")).ok
+
+
 def test_a_certificate_tells_who_is_released_as_they_are():
     g = pf.Grid(6, 6)
     G, C = pf.blocks(g, 3), pf.Domain(g, [0, 1, 20, 35])

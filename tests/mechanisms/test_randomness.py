@@ -12,7 +12,7 @@ import naive
 import pglp_fast as pf
 from cases import PURPOSES, large, times_of, users_of, words
 from pglp_fast._kernels.base import chacha
-from pglp_fast._kernels.noise.alias import pick
+from pglp_fast._kernels.noise.alias_rows import pick
 from pglp_fast._util import threads
 from pglp_fast.mechanisms.randomness import draw_counters, make_key
 

@@ -16,7 +16,7 @@ import pytest
 import pglp_fast as pf
 from cases import draw_noise, draw_words, large, path
 from pglp_fast._kernels.geometry import kdtree
-from pglp_fast._kernels.noise import alias
+from pglp_fast._kernels.noise import alias_rows
 
 pytestmark = large
 LINES = 3
@@ -42,7 +42,7 @@ def exact_release(m, s, words):
     else:
         cones = m.geometry.geometry.cones
         at, bits = int(cones.offset[shape]), int(cones.bits[shape])
-        i = int(alias.pick(np.uint64(words[0]), cones.cut, cones.alias, at, bits))
+        i = int(alias_rows.pick(np.uint64(words[0]), cones.cut, cones.alias, at, bits))
         (ax, ay), (bx, by) = K[i], K[(i + 1) % len(K)]
         t = unit(words[1])
         r = -(log(unit(words[2])) + log(unit(words[3]))) / Fraction(m.epsilon)

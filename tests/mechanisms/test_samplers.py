@@ -32,7 +32,7 @@ from cases import (
     set_weights,
     some_cells,
 )
-from pglp_fast._kernels.noise import alias as alias_rows, weights
+from pglp_fast._kernels.noise import alias_rows, integer_weights
 from pglp_fast._kernels.policy.shapes import Protected
 from pglp_fast.mechanisms.exp_bound import ExpBound, exp_lower_bound
 
@@ -330,7 +330,7 @@ def test_column_bits(k, bits):
 
 @given(st.integers(0, 2**64 - 1), st.integers(0, 2**64 - 1))
 def test_multiply_is_the_128_bit_product(a, b):
-    high, low = weights._multiply(np.uint64(a), np.uint64(b))
+    high, low = integer_weights._multiply(np.uint64(a), np.uint64(b))
     assert (int(high) << 64) + int(low) == a * b
 
 
@@ -339,16 +339,16 @@ WEIGHTS = st.one_of(st.integers(0, TOTAL), st.sampled_from([0, 1, 2**62, TOTAL])
 
 @given(WEIGHTS, WEIGHTS, st.integers(0, 2**64 - 1), st.integers(0, 63))
 def test_within_is_the_inequality_on_integers(w, v, numerator, shift):
-    assert weights.within(np.uint64(w), np.uint64(v), ExpBound(np.uint64(numerator), shift)) == (
-        w << shift <= numerator * v
-    )
-    assert weights.within(np.uint64(w), np.uint64(v), ExpBound(np.uint64(0), -1)) == (
+    assert integer_weights.within(
+        np.uint64(w), np.uint64(v), ExpBound(np.uint64(numerator), shift)
+    ) == (w << shift <= numerator * v)
+    assert integer_weights.within(np.uint64(w), np.uint64(v), ExpBound(np.uint64(0), -1)) == (
         w == 0 or v > 0
     )
     exact = (numerator * v) >> shift  # the largest w that passes, and the next
     for near in (exact, exact + 1):
         if near <= TOTAL:
-            assert weights.within(
+            assert integer_weights.within(
                 np.uint64(near), np.uint64(v), ExpBound(np.uint64(numerator), shift)
             ) == (near == exact)
 
@@ -359,7 +359,7 @@ def test_rows_that_do_not_quite_sum_to_one_have_all_weights():
     P = np.array([[0.5, 0.3, 0.2], [0.5, 0.3, 0.2 + 1e-13], [1.0, 1e-300, 1e-13]])
     protected = Protected(np.arange(3), np.empty((0, 2), np.int64))
     W = np.empty((3, 3), np.uint64)
-    assert weights.prove_weights(P, protected, exp_lower_bound(1.0), W) < 1e-8
+    assert integer_weights.prove_weights(P, protected, exp_lower_bound(1.0), W) < 1e-8
     for p, row in zip(P, W, strict=True):
         assert sum(int(w) for w in row) == TOTAL
         np.testing.assert_allclose(row.astype(float) / TOTAL, p, rtol=0, atol=1e-8)

@@ -9,7 +9,7 @@ import pytest
 import pglp_fast as pf
 from benchmarks.attacks import releases
 from pglp_fast._kernels.attack import estimates, guess, records as kernels
-from pglp_fast.adversary.observations import moves_of, observations_of, workspace_of
+from pglp_fast.adversary.attack_inputs import moves_of, observations_of, workspace_of
 
 
 @pytest.mark.parametrize("k", [3, 5])

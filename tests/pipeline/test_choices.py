@@ -182,6 +182,14 @@ def test_nonsense_is_named_or_kept_unreleased(moving):
         ({"schedule": {"times": {"noon": "large"}}, "policies": NAMED}, "spans of the day"),
         ({"schedule": {"times": {"1:00-2:00": [1]}}}, "give the name of a policy, an epsilon"),
         ({"schedule": {"periods": {0: "large"}}, "policies": NAMED}, "for users who move"),
+        (
+            {"schedule": {"periods": {"3": 0.5}}, "mobility": model()},
+            "speaks of period 3, which never comes",
+        ),
+        (
+            {"schedule": {"released": {"large": [10**6]}}, "policies": NAMED, "mobility": model()},
+            r"released\['large'\]",
+        ),
         ({"policies": NAMED}, "nothing says when they hold"),
         ({"policies": {"default": "complete"}}, "which is what policy= is called"),
         (

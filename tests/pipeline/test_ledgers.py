@@ -10,7 +10,7 @@ import pglp_fast as pf
 from cases import large
 from cli_tools import the_grid
 from faults import ended, forked
-from pglp_fast.pipeline import alone, job, moving, tasks
+from pglp_fast.pipeline import single_releases, tasks, trace_releases, work_folder
 from pglp_fast.traces import job_ledger, ledger_file
 from table_cases import frame, model, plan
 
@@ -103,6 +103,30 @@ def test_a_ledger_makes_days_one(tmp_path, moves):
 
 
 @pytest.mark.parametrize("moves", [True, False])
+def test_batches_miss_what_they_wrote_down(tmp_path, moves):
+    """Of a ledger that was deleted between two batches nothing more is released: budgets would be
+    had twice."""
+    path = tmp_path / "ledger"
+    how = {"budget": 8, "on_error": "skip", "ledger": path}
+    if moves:
+        model().save(tmp_path / "m.npz", notes=model().notes)
+        how["mobility"] = tmp_path / "m.npz"
+    batches = pa.Table.from_pandas(day(1).sort_values("time")).to_batches(max_chunksize=45)
+    made = pf.release_batches(batches, plan(**how))
+    next(made)
+    path.unlink()
+    with pytest.raises(pf.InvalidState, match="holds less than was written to it"):
+        next(made)
+    if moves:  # after the last batch: nobody could say which edges were kept
+        made = pf.release_batches(batches[:1], plan(**how))
+        next(made)
+        path.unlink()
+        with pytest.raises(pf.InvalidState, match="no longer holds what this job wrote"):
+            next(made)
+    assert not path.exists()
+
+
+@pytest.mark.parametrize("moves", [True, False])
 def test_a_ledger_knows_weights(tmp_path, moves):
     """An edge of weight w costs w epsilon a release, by rows, batches and files. Would catch sums
     that are not kept by policy: the edge would seem to cost epsilon."""
@@ -128,11 +152,11 @@ POINTS = [  # where a process dies: (module, name, before or after the call)
     (job_ledger, "begin_job", "before"),
     (ledger_file.LedgerFile, "write", "before"),
     (ledger_file.LedgerFile, "write", "after"),
-    (moving, "release_part", "before"),
-    (moving, "release_part", "after"),
+    (trace_releases, "release_part", "before"),
+    (trace_releases, "release_part", "after"),
     (tasks, "write", "before"),
-    (job.Job, "finish", "before"),
-    (job.Job, "close", "before"),
+    (work_folder.Job, "finish", "before"),
+    (work_folder.Job, "close", "before"),
 ]
 
 
@@ -144,7 +168,7 @@ def dying(patch, where, name, when):
             real(*given, **how)
         os._exit(9)
 
-    for module in (where, *([alone] if hasattr(alone, name) else [])):
+    for module in (where, *([single_releases] if hasattr(single_releases, name) else [])):
         patch.setattr(module, name, die)
     if name == "begin_job":
         from pglp_fast.pipeline import booking

@@ -66,6 +66,7 @@ def test_the_same_account_as_of_files(tmp_path, moving):
     assert done.outcome.certificate == said.certificate
     assert (done.outcome.by_status, done.outcome.bare) == (said.by_status, said.bare)
     assert (done.outcome.surrogates, done.outcome.most) == (said.surrogates, said.most)
+    assert done.outcome.repaired == said.repaired > 0
 
 
 @pytest.mark.parametrize("budget", [None, 5])

@@ -117,6 +117,46 @@ def test_a_released_table_is_drawn_on_its_own_map(tmp_path, monkeypatch, capsys)
     assert data_of((tmp_path / "t.html").read_text())["grid"] == data["grid"]
 
 
+def test_traces_that_meet_hide_none_of_them():
+    """The dots of true places covered those of releases."""
+    g = the_grid()
+    three = {name: [0, 1, 2] for name in ("released", "guess", "true")}
+    radii = [
+        layer["radius"]
+        for layer in data_of(pf.plot.interactive_map(g, traces=three).html)["layers"]
+    ]
+    assert radii == [8.5, 6.0, 3.5]
+
+
+@pytest.mark.skipif(find_chromium() is None, reason="no Chromium to be had")
+def test_rings_of_releases_are_drawn_around_true_places(tmp_path):
+    g = the_grid()
+    made = pf.plot.interactive_map(g, traces={"released": [40], "true": [40]})
+    page = Browser(tmp_path / "profile", find_chromium(), 900, 700)
+    try:
+        page.resize(900, 700)
+        page.open(made.save(tmp_path / "m.html"))
+        inks = page.ask(
+            "(() => { const c = document.querySelector('canvas'), k = c.getContext('2d');"
+            " const seen = {};"
+            " const d = k.getImageData(0, 0, c.width, c.height).data;"
+            " for (let i = 0; i < d.length; i += 4) { const n = [d[i], d[i + 1], d[i + 2]].join();"
+            " seen[n] = (seen[n] || 0) + 1; } return seen; })()"
+        )
+        styles = page.ask(
+            "[0, 1].map(k => { const p = document.createElement('i'); p.style.color ="
+            " getComputedStyle(document.documentElement).getPropertyValue('--dots' + k);"
+            " document.body.append(p); return getComputedStyle(p).color; })"
+        )
+        for ink in styles:
+            assert inks.get(",".join(re.findall(r"\d+", ink)), 0) > 10, (ink, sorted(inks.items()))
+        page.resize(390, 844)  # what the colours mean is told on a phone too
+        page.open(tmp_path / "m.html")
+        assert page.ask("document.getElementById('panel').open")
+    finally:
+        page.close()
+
+
 @pytest.mark.skipif(find_chromium() is None, reason="no Chromium to be had")
 def test_in_a_browser(tmp_path):
     """Nothing is complained about or fetched; the cell under the pointer is the one that is there;

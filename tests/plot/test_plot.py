@@ -562,7 +562,7 @@ def test_traces_are_drawn_step_by_step_with_gaps(locations):
         links.get_segments(),
         np.stack([xy_of(locations, true[steps]), xy_of(locations, released[steps])], axis=1),
     )
-    assert [t.get_text() for t in ax.texts] == ["t = 0", "t = 4"]
+    assert [t.get_text() for t in ax.texts] == ["first", "last"]
 
 
 def test_domains_on_the_way_have_maps_of_their_own():
@@ -950,6 +950,33 @@ def test_a_long_trace_is_not_linked_step_by_step_and_gaps_are_left_open():
         assert np.isnan(line(few, name)[4]).all()
     with pytest.raises(pf.InvalidParameter, match="gaps must be 9 booleans"):
         plot.trace(BEIJING, cells[:9], cells[:9], gaps=[True])
+
+
+def test_a_release_of_the_true_place_hides_neither():
+    """Crosses lay under the dots of true places: who stayed put seemed to have released nothing."""
+    ax = plot.trace(BEIJING, [0, 1, 2], [0, 1, 5])
+    true, released = (next(x for x in ax.lines if x.get_label() == n) for n in ("true", "released"))
+    assert released.get_zorder() > true.get_zorder()
+    assert released.get_markersize() < true.get_markersize() - 2
+    assert true.get_markerfacecolor() == "white"
+
+
+def test_maps_that_are_compared_have_one_scale_of_colours():
+    """Two maps side by side, each on a scale of its own, show a count of 5 in two colours."""
+    one, other = (
+        plot.heat(BEIJING, np.full(BEIJING.size, v), limits=(1, 100), log=log).images[0]
+        for v, log in ((5.0, False), (50.0, False))
+    )
+    assert one.get_clim() == other.get_clim() == (1, 100)
+    assert plot.heat(SQUARE, np.arange(36.0), limits=(2, 9), log=True).images[0].get_clim() == (
+        2,
+        9,
+    )
+    for bad in ((3, 3), (5, 1), (0, np.inf)):
+        with pytest.raises(pf.InvalidParameter, match="limits must be two ascending numbers"):
+            plot.heat(SQUARE, np.arange(36.0), limits=bad)
+    with pytest.raises(pf.InvalidParameter, match="above 0 on a logarithmic scale"):
+        plot.heat(SQUARE, np.arange(36.0), limits=(0, 5), log=True)
 
 
 def test_edges_that_nobody_can_tell_apart_are_left_out_and_said():

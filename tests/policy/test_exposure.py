@@ -120,9 +120,9 @@ def test_area_misleads_and_error_does_not():
 def test_the_trap_disconnected_but_not_isolated_is_still_protected(sampler):
     """Four corners of a square connected, the centre's only neighbour ruled out.
 
-    Algorithm 3 calls the centre safe, for its noise would be the square's. That holds for the graph
-    calibration alone: a mechanism calibrated to components, fed the graph that was left unrepaired,
-    releases the centre as it is."""
+    Finding Isolated Node calls the centre safe, for its noise would be the square's. That holds for
+    the graph calibration alone: a mechanism calibrated to components, fed the graph that was left
+    unrepaired, releases the centre as it is."""
     g = pf.Grid(4, 3)
     corners, centre, mate = [0, 2, 6, 8], 4, 10
     pairs = [[a, b] for k, a in enumerate(corners) for b in corners[:k]]

@@ -343,9 +343,9 @@ def test_two_cells_in_two_blocks_are_not_told_apart_after_silence(mechanism, cal
     assert outputs.tolist() == targets
     assert np.abs(np.log(P[0]) - np.log(P[1])).max() <= epsilon * (1 + 1e-9)
     # what is drawn from: one table has two locations, and its integer rows are that close
-    book = T.engine.tables.book
-    (entry,) = np.flatnonzero(np.diff(book.at) == 4)
-    cumulative = book.cumulative[book.at[entry] : book.at[entry + 1]].reshape(2, 2)
+    arrays = T.engine.tables.arrays
+    (entry,) = np.flatnonzero(np.diff(arrays.at) == 4)
+    cumulative = arrays.cumulative[arrays.at[entry] : arrays.at[entry + 1]].reshape(2, 2)
     W = np.diff(cumulative, axis=1, prepend=np.uint64(0)).astype(object)
     assert W.sum(axis=1).tolist() == [2**63, 2**63]
     assert max(max(W[0, z] / W[1, z], W[1, z] / W[0, z]) for z in (0, 1)) <= np.exp(epsilon)

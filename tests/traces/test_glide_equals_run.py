@@ -102,6 +102,31 @@ def test_many_who_start_from_one_prior(monkeypatch, seed):
             assert_same_bits(*runs_of(monkeypatch, T, traces, prior, policy=names))
 
 
+@pytest.mark.parametrize("seed", range(len(OPTIONS)))
+def test_policies_that_change_at_every_step(monkeypatch, seed):
+    """Of three cells in a row a person stays in the first two. One policy joins these; under the
+    other the second is cut off from the third, and its repair joins it to the first. So the first
+    repair adds an edge that was kept so far, or one that was not."""
+    rng, n = np.random.default_rng(seed), 12
+    line, triple, at = pf.Grid(1, n), np.arange(n) // 3, np.arange(n) % 3
+    graphs = {
+        "left": pf.categories(line, 2 * triple + (at == 2), None),
+        "right": pf.categories(line, 2 * triple + (at > 0), None),
+    }
+    A = np.eye(n) * (at == 2) + 0.5 * ((triple[:, None] == triple) & (at < 2) & (at[:, None] < 2))
+    model = pf.MobilityModel(line, A)
+    T = pf.TraceReleaser(graphs, model, epsilon=2.0, rng=seed, **OPTIONS[seed])
+    traces = 3 * rng.integers(0, 4, (20, 1)) + rng.integers(0, 2, (20, 5))
+    traces[rng.random(traces.shape) < 0.1] = -1
+    names = rng.choice(list(graphs), traces.shape)
+    epsilons = rng.choice([0.5, 2.0], traces.shape)
+    for prior in ("point", "move", (at < 2) / 8):
+        for _ in range(2):  # the second time every table is there
+            fast, slow = runs_of(monkeypatch, T, traces, prior, policy=names, epsilon=epsilons)
+            assert_same_bits(fast, slow)
+    assert len(fast[1].ledger.edges), "edges that repairs added are kept"
+
+
 @pytest.mark.parametrize("seed", range(24))
 def test_random_policies_and_sparse_models(monkeypatch, seed):
     """Cliques, further edges, both and neither; points and grids; domains of a few cells, that are

@@ -177,6 +177,31 @@ def test_a_stream_that_was_booked_is_resumed_so(tmp_path):
         S.step([0])
 
 
+@pytest.mark.parametrize("how", ["deleted", "older"])
+def test_a_file_that_lost_what_was_written_is_refused(tmp_path, how):
+    """A stream knows what it has spent: nobody has a budget twice by taking the file away."""
+    path, T = tmp_path / "ledger", releaser(3.0, seed=1)
+    S = T.start([3, 4], ledger=path)
+    S.step([0, -1])
+    older = path.read_bytes()
+    S.step([0, 1])
+    S.save(tmp_path / "stream")
+    latest = path.read_bytes()
+    path.unlink()
+    if how == "older":
+        path.write_bytes(older)
+    for stream in (S, T.resume(tmp_path / "stream", ledger=path)):
+        with pytest.raises(pf.InvalidState, match="holds less than was written to it"):
+            stream.step([1, 1])
+        with pytest.raises(pf.InvalidState, match="restore the latest one"):
+            stream.ledger  # noqa: B018
+        assert stream.t == 2
+    assert path.exists() == (how == "older")
+    path.write_bytes(latest)
+    S.step([1, 1])
+    assert S.ledger.epsilons().tolist() == [3.0, 2.0]
+
+
 def test_files_are_private_and_checked(tmp_path):
     path = tmp_path / "ledger"
     releaser().run(TRACES, ledger=path)

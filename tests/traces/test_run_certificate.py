@@ -56,11 +56,11 @@ def some_traces(grid, users=30, steps=8, seed=1):
 
 def delivered(T):
     """The largest ratio of any two weights of a table over an edge, by Python integers."""
-    book, worst = T.engine.tables.book, Fraction(1)
+    arrays, worst = T.engine.tables.arrays, Fraction(1)
     for entry in range(len(T.engine.tables)):
-        component = decode(book.keys[book.starts[entry] : book.starts[entry + 1]])
+        component = decode(arrays.keys[arrays.starts[entry] : arrays.starts[entry + 1]])
         k = len(component.sites)
-        rows = book.cumulative[book.at[entry] : book.at[entry + 1]].reshape(k, k).tolist()
+        rows = arrays.cumulative[arrays.at[entry] : arrays.at[entry + 1]].reshape(k, k).tolist()
         W = [[b - a for a, b in zip([0, *row], row)] for row in rows]
         edges = {tuple(sorted(e)) for e in component.pairs.tolist()}
         heads = component.heads.tolist()
@@ -197,7 +197,7 @@ def test_a_run_of_several_blocks_of_users(monkeypatch):
 
 
 def test_tables_that_were_forgotten_stay_counted(monkeypatch):
-    """A book that is emptied between blocks of users makes tables anew: they are no others."""
+    """A cache that is emptied between blocks of users makes tables anew: they are no others."""
     monkeypatch.setattr("pglp_fast.traces.run._BLOCK", 1)
     monkeypatch.setattr("pglp_fast.traces.table_cache.MAX_ENTRIES", 0)
     grid = pf.Grid(1, 5)

@@ -62,6 +62,15 @@ def city():
     return pf.TraceReleaser(graphs, model, epsilon=1.0, rng=3)
 
 
+def test_a_period_that_never_comes_is_refused():
+    """A typing error would leave people without the policy that was meant for them."""
+    T, s = city(), pf.Schedule("all", periods={1: "night"})
+    with pytest.raises(pf.InvalidParameter, match=r"period 1, which never comes: .* has 1, from 0"):
+        T.run([[0, 1]], policy=s)
+    with pytest.raises(pf.InvalidParameter, match="never comes"):
+        T.start(1).step([0], policy=s)
+
+
 def test_by_what_was_released_last():
     """The policy of a step follows from the release before, in a run, in events with gaps, in a
     stream, and in an observer's replay: never from the truth."""

@@ -22,7 +22,7 @@ from cases import (
     walk,
 )
 from pglp_fast.mechanisms.exp_bound import exp_lower_bound
-from pglp_fast.traces import table_cache as book
+from pglp_fast.traces import table_cache
 
 STATIC = {
     "krr": pf.KRR,
@@ -328,10 +328,10 @@ def test_every_table_of_a_trace_is_proved():
         T = pf.TraceReleaser(G, model, epsilon=epsilon, mechanism=mechanism, rng=0, delta=0.3)
         T.run(traces)
         numerator, shift = (int(v) for v in exp_lower_bound(epsilon))
-        B = T.engine.tables.book
+        B = T.engine.tables.arrays
         assert len(T.engine.tables) > 10
         for entry in range(len(T.engine.tables)):
-            component = book.decode(B.keys[B.starts[entry] : B.starts[entry + 1]])
+            component = table_cache.decode(B.keys[B.starts[entry] : B.starts[entry + 1]])
             k = len(component.sites)
             W = np.diff(
                 B.cumulative[B.at[entry] : B.at[entry + 1]].reshape(k, k),
@@ -347,10 +347,10 @@ def test_a_full_book_begins_anew(monkeypatch):
     g, model, traces = city()
     releaser = lambda: pf.TraceReleaser(pf.blocks(g, 3), model, epsilon=1.0, mechanism="krr", rng=4)  # noqa: E731
     R = releaser().run(traces)
-    monkeypatch.setattr(book, "MAX_ENTRIES", 100)
+    monkeypatch.setattr(table_cache, "MAX_ENTRIES", 100)
     T = releaser()
     assert np.array_equal(T.run(traces).released, R.released)
-    assert T.engine.tables.book.at[-1] < 2000
+    assert T.engine.tables.arrays.at[-1] < 2000
 
 
 @large
@@ -513,10 +513,10 @@ def test_threads_that_change_while_a_table_is_made(mechanism, monkeypatch):
     g, model, traces = city(users=60, steps=4)
     T = pf.TraceReleaser(pf.blocks(g, 3), model, epsilon=1.0, mechanism=mechanism, rng=4)
     want = T.run(traces).released
-    before, add = pf.get_num_threads(), book.TableBook.add
+    before, add = pf.get_num_threads(), table_cache.TableCache.add
     turns = iter([1, 3, 2, 1, 2, 3] * 100)
     monkeypatch.setattr(
-        book.TableBook,
+        table_cache.TableCache,
         "add",
         lambda self, keys: (add(self, keys), pf.set_num_threads(next(turns)))[0],
     )
@@ -541,7 +541,7 @@ def test_tables_of_the_graph_calibration_hide_whom_the_hull_reaches(how):
     T = pf.TraceReleaser(G, model, epsilon=10.0, calibration="graph", rng=0, **how)
     r = T.start(1, priors=prior[None]).step([8])
     assert r.isolated[0] == r.added[0] == 0
-    B = T.engine.tables.book
+    B = T.engine.tables.arrays
     W = np.diff(B.cumulative.reshape(8, 8), axis=1, prepend=np.uint64(0)).astype(object)
     numerator, shift = (int(v) for v in exp_lower_bound(10.0))
     eight, six = W[7], W[6]

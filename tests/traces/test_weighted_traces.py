@@ -213,8 +213,8 @@ def test_keys_of_tables_carry_weights():
         R = T.run([[0, 1]], evidence=True)
         ratios[w] = float(np.ptp(R.evidence.logs[:2]))
         assert R.certificate.worst == pytest.approx(1.0, abs=1e-9)
-        book = T.engine.tables.book
-        component = decode(book.keys[: book.starts[1]])
+        arrays = T.engine.tables.arrays
+        component = decode(arrays.keys[: arrays.starts[1]])
         weights = [[1, 1]] if component.weights is None else component.weights.tolist()
         assert weights == [[w.numerator, w.denominator]]
         assert component.sites.tolist() == [[0, 0], [1, 0]]

@@ -88,13 +88,90 @@ assert int(popcount(np.array([3], np.uint64))) == 2  # the parent may compile ag
 sys.exit(code)
 """
 
+BARS = """
+from pglp_fast._util.progress import Progress
 
-SCRIPTS = {"tables": TABLES, "noise": GEOMETRY, "compiler": COMPILER}
+class Deadly:
+    encoding = "utf-8"
+    def write(self, text):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def draw():
+    bar = Progress(10, "rows")
+    bar.advance(10)
+    bar.close()
+    return True
+
+draw()
+
+def die_drawing():
+    sys.stderr = Deadly()
+    return draw()
+
+assert child_says(die_drawing) == -signal.SIGKILL
+signal.alarm(100)  # the parent may wait for ever too
+draw(), Progress(10, "rows", shown=False).close()
+
+from pglp_fast._util.progress import _bars
+
+held, go_on = threading.Event(), threading.Event()
+
+def hold():
+    with _bars(os.getpid()).get_lock():
+        held.set()
+        go_on.wait(150)
+
+holder = threading.Thread(target=hold)
+holder.start()
+assert held.wait(60)
+code = child_says(draw)
+go_on.set()
+holder.join()
+sys.exit(code)
+"""
+
+
+FILES = """
+import tempfile
+from pathlib import Path
+from pglp_fast._util.storage import alone_with, let_go, locked
+from pglp_fast.pipeline.job import _locked
+
+folder = Path(tempfile.mkdtemp())
+(folder / "there").write_text("")
+children, (hear, say) = [], os.pipe()
+
+def child_that_stays():
+    children.append(os.fork())
+    if not children[-1]:
+        signal.alarm(100)
+        os.write(say, b"x")
+        signal.pause()
+    os.read(hear, 1)
+
+with alone_with(folder / "ledger"), locked(folder / "there"):
+    child_that_stays()
+job = _locked(folder / "work", folder / "out")
+child_that_stays()
+let_go(job)
+signal.signal(signal.SIGALRM, lambda *_: [os.kill(child, signal.SIGKILL) for child in children])
+signal.alarm(60)
+with alone_with(folder / "ledger"), locked(folder / "there"):
+    assert signal.alarm(0)
+    let_go(_locked(folder / "work", folder / "out"))
+for child in children:
+    os.kill(child, signal.SIGKILL)
+    os.waitpid(child, 0)
+"""
+
+
+SCRIPTS = {"tables": TABLES, "noise": GEOMETRY, "compiler": COMPILER, "bars": BARS, "files": FILES}
 
 
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_a_child_of_a_busy_process_works(name):
-    """The locks of a thread that is not in the child used to stay closed."""
+    """The locks of a thread that is not in the child used to stay closed; those of files stayed
+    closed as long as a child lived."""
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-c", CHILD + SCRIPTS[name]],
         env={**os.environ, "PYTHONPATH": str(ROOT)},

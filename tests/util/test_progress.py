@@ -1,5 +1,11 @@
 """One bar, in terminals and where it is asked for."""
 
+import os
+import subprocess
+import sys
+
+import pytest
+
 from pglp_fast._util.progress import Progress
 
 
@@ -19,3 +25,34 @@ def test_no_bar_where_nobody_looks(capsys):
         bar.advance(10)
         bar.close()
     assert capsys.readouterr() == ("", "")
+
+
+HELD = """
+import os, signal, tqdm
+from pglp_fast._util.progress import Progress
+Progress(10, shown={shown}).close()
+lock = tqdm.tqdm.get_lock()
+child = os.fork()
+if not child:
+    lock.acquire()
+    os.kill(os.getpid(), signal.SIGKILL)
+os.waitpid(child, 0)
+child = os.fork()
+if not child:
+    signal.alarm(60)  # it ends, whatever it waits for
+    bar = Progress(10, shown={shown})
+    bar.advance(10)
+    bar.close()
+    os._exit(7)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork")
+@pytest.mark.parametrize("shown", [True, False])
+def test_a_worker_that_was_killed_keeps_nobody_waiting(shown):
+    """tqdm's lock is shared by all forks, and is not opened when one dies: the next worker waited
+    for it for ever, whether it had a bar to show or not."""
+    script = HELD.format(shown=shown)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=120)
+    assert done.stdout.split() == [b"7"], done.stderr

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from cases import ROOT, mode
-from pglp_fast._util.plain import plain
+from pglp_fast._util.json_values import plain
 from pglp_fast._util.storage import SECRET, file_digest, replacing
 from pglp_fast.errors import InvalidParameter, InvalidState
 

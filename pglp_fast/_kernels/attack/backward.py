@@ -14,7 +14,7 @@ from pglp_fast._kernels.base.logarithms import log_add, softmax
 
 from .gaps import BACK, LOGS, empty_layer
 from .records import TINY
-from .towards import pass_towards
+from .short_gaps import pass_towards
 
 
 @kernel

@@ -24,7 +24,7 @@ from .gaps import (
     place,
 )
 from .records import TIE, TINY, with_states
-from .towards import gather_both, is_short, pass_towards, place_both
+from .short_gaps import gather_both, is_short, pass_towards, place_both
 
 
 @kernel

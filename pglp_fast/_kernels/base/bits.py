@@ -115,51 +115,35 @@ def list_cells(words, out):
 
 
 @kernel
-def count_in_span(words, start, stop):
-    """Set bits among positions start..stop-1: a row of a grid is one span."""
-    if start >= stop:
-        return 0
-    first, last = start >> 6, (stop - 1) >> 6
-    head, tail = _from(start & 63), _upto((stop - 1) & 63)
-    if first == last:
-        return popcount1(words[first] & head & tail)
-    total = popcount1(words[first] & head) + popcount1(words[last] & tail)
-    for w in range(first + 1, last):
-        total += popcount1(words[w])
-    return total
+def _clipped(words, w, start, stop):
+    """Word w, without the bits outside positions start..stop-1."""
+    word = words[w]
+    if w == start >> 6:
+        word &= _from(start & 63)
+    if w == (stop - 1) >> 6:
+        word &= _upto((stop - 1) & 63)
+    return word
 
 
 @kernel
 def first_in_span(words, start, stop):
-    """Lowest set position in start..stop-1, or -1."""
-    if start >= stop:
-        return -1
-    first, last = start >> 6, (stop - 1) >> 6
-    for w in range(first, last + 1):
-        word = words[w]
-        if w == first:
-            word &= _from(start & 63)
-        if w == last:
-            word &= _upto((stop - 1) & 63)
-        if word != np.uint64(0):
-            return (w << 6) + lowest1(word)
+    """Lowest set position in start..stop-1, or -1: a row of a grid is one span."""
+    if start < stop:
+        for w in range(start >> 6, (stop + 63) >> 6):
+            word = _clipped(words, w, start, stop)
+            if word != np.uint64(0):
+                return (w << 6) + lowest1(word)
     return -1
 
 
 @kernel
 def last_in_span(words, start, stop):
     """Highest set position in start..stop-1, or -1."""
-    if start >= stop:
-        return -1
-    first, last = start >> 6, (stop - 1) >> 6
-    for w in range(last, first - 1, -1):
-        word = words[w]
-        if w == first:
-            word &= _from(start & 63)
-        if w == last:
-            word &= _upto((stop - 1) & 63)
-        if word != np.uint64(0):
-            return (w << 6) + highest1(word)
+    if start < stop:
+        for w in range((stop - 1) >> 6, (start >> 6) - 1, -1):
+            word = _clipped(words, w, start, stop)
+            if word != np.uint64(0):
+                return (w << 6) + highest1(word)
     return -1
 
 

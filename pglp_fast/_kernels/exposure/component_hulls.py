@@ -10,7 +10,7 @@ import numpy as np
 from pglp_fast._kernels.base.bits import test1
 from pglp_fast._kernels.base.growing import append_rows
 from pglp_fast._kernels.base.jit import kernel
-from pglp_fast._kernels.geometry.hull_growth import error_of, make_body
+from pglp_fast._kernels.geometry.hull_growth import error_of, with_prefixes
 from pglp_fast._kernels.policy.graph import find_root
 
 from .domain_hull import grow_by_edges
@@ -71,7 +71,7 @@ def make_hulls(policy, domain, calibration):
 def set_hull(hulls, b, polygon, policy, strategy):
     """Append a polygon to the pool as hull b; returns the hulls, for the pool may have moved."""
     h = hulls
-    vertices, moments, area, moment = make_body(
+    vertices, moments, area, moment = with_prefixes(
         polygon, policy.dx, policy.dy, strategy == MIN_ERROR
     )
     used, n = h.used[0], polygon.shape[0]

@@ -27,7 +27,7 @@ from .domain_view import (
     link_cliques,
     unlink_cliques,
 )
-from .repair import repair_domain
+from .graph_repair import repair_domain
 
 _FEW = 32  # positions that are sorted by insertion
 

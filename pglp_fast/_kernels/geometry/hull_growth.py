@@ -1,6 +1,6 @@
 """Sensitivity hulls that a new edge may enlarge: what the hull would become, without making it.
 
-A body is an (h, 3) array (x, y, prefix), a symmetric hull with prefix sums of the cross products
+Here a hull is an (h, 3) array (x, y, prefix): symmetric, with prefix sums of the cross products
 along its boundary; ``moments`` has the same sums weighted by each side's mean length in km. Adding
 +-v replaces what lies between two tangents, so the new area and the new expected noise are
 differences of prefixes, O(log h)."""
@@ -28,11 +28,11 @@ def grow(polygon, x, y):
 @kernel
 def grow_by_clique(polygon, points):
     """conv(K and all differences of the points) of a symmetric K."""
-    body = minkowski_difference(chain(points))
+    hull = minkowski_difference(chain(points))
     if polygon.shape[0] == 1:
-        return body
-    for i in range(body.shape[0]):
-        polygon = grow(polygon, body[i, 0], body[i, 1])
+        return hull
+    for i in range(hull.shape[0]):
+        polygon = grow(polygon, hull[i, 0], hull[i, 1])
     return polygon
 
 
@@ -55,21 +55,21 @@ def side_length(ax, ay, bx, by):
 
 
 @kernel
-def make_body(polygon, dx, dy, weighted=True):
-    """(body, moments, twice the area, the whole moment) of a symmetric hull; moments are only
+def with_prefixes(polygon, dx, dy, weighted=True):
+    """(hull, moments, twice the area, the whole moment) of a symmetric polygon; moments are only
     made if ``weighted``."""
     h = polygon.shape[0]
-    body, moments = np.empty((h, 3), np.int64), np.empty((h, 1))
+    hull, moments = np.empty((h, 3), np.int64), np.empty((h, 1))
     area, moment = 0, 0.0
     for i in range(h):
         j = i + 1 if i + 1 < h else 0
         ax, ay, bx, by = polygon[i, 0], polygon[i, 1], polygon[j, 0], polygon[j, 1]
-        body[i, 0], body[i, 1], body[i, 2], moments[i, 0] = ax, ay, area, moment
+        hull[i, 0], hull[i, 1], hull[i, 2], moments[i, 0] = ax, ay, area, moment
         wedge = cross(ax, ay, bx, by)
         area += wedge
         if weighted and wedge > 0:
             moment += wedge * side_length(ax * dx, ay * dy, bx * dx, by * dy)
-    return body, moments, area, moment
+    return hull, moments, area, moment
 
 
 @kernel
@@ -78,56 +78,56 @@ def _between(first, last, total, wraps):
 
 
 @kernel
-def area_with(body, area, x, y):
+def area_with(hull, area, x, y):
     """Twice the area of conv(K and +-(x, y)), exact."""
-    h = body.shape[0]
+    h = hull.shape[0]
     if h == 1:
         return 0
     if h == 2:
-        return 4 * abs(cross(body[1, 0], body[1, 1], x, y))
-    if contains(body, x, y):
+        return 4 * abs(cross(hull[1, 0], hull[1, 1], x, y))
+    if contains(hull, x, y):
         return area
-    i, j = tangents(body, x, y)
+    i, j = tangents(hull, x, y)
     a, b = i % h, j % h
-    hidden = _between(body[a, 2], body[b, 2], area, b <= a)
+    hidden = _between(hull[a, 2], hull[b, 2], area, b <= a)
     return area + 2 * (
-        cross(body[a, 0], body[a, 1], x, y) + cross(x, y, body[b, 0], body[b, 1]) - hidden
+        cross(hull[a, 0], hull[a, 1], x, y) + cross(x, y, hull[b, 0], hull[b, 1]) - hidden
     )
 
 
 @kernel
-def error_of(body, area, moment, dx, dy):
+def error_of(hull, area, moment, dx, dy):
     """E|Y| in km at eps = 1: twice the mean of |p| over K's boundary by cone measure; a
     segment's half length."""
-    if body.shape[0] == 1:
+    if hull.shape[0] == 1:
         return 0.0
-    if body.shape[0] == 2:
-        return np.hypot(body[1, 0] * dx, body[1, 1] * dy)
+    if hull.shape[0] == 2:
+        return np.hypot(hull[1, 0] * dx, hull[1, 1] * dy)
     return 2.0 * moment / area
 
 
 @kernel
-def error_with(body, moments, area, moment, x, y, dx, dy):
+def error_with(hull, moments, area, moment, x, y, dx, dy):
     """E|Y| in km at eps = 1 of conv(K and +-(x, y))."""
-    h = body.shape[0]
+    h = hull.shape[0]
     px, py = x * dx, y * dy
     if h == 1:
         return np.hypot(px, py)
     if h == 2:
-        wx, wy = body[1, 0] * dx, body[1, 1] * dy
-        if cross(body[1, 0], body[1, 1], x, y) == 0:
+        wx, wy = hull[1, 0] * dx, hull[1, 1] * dy
+        if cross(hull[1, 0], hull[1, 1], x, y) == 0:
             return max(np.hypot(px, py), np.hypot(wx, wy))
         return side_length(wx, wy, px, py) + side_length(
             px, py, -wx, -wy
         )  # a parallelogram: its four triangles are equal
-    if contains(body, x, y):
+    if contains(hull, x, y):
         return 2.0 * moment / area
-    i, j = tangents(body, x, y)
+    i, j = tangents(hull, x, y)
     a, b = i % h, j % h
-    first, second = cross(body[a, 0], body[a, 1], x, y), cross(x, y, body[b, 0], body[b, 1])
-    arms = first * side_length(body[a, 0] * dx, body[a, 1] * dy, px, py)
-    arms += second * side_length(px, py, body[b, 0] * dx, body[b, 1] * dy)
-    new_area = area + 2 * (first + second - _between(body[a, 2], body[b, 2], area, b <= a))
+    first, second = cross(hull[a, 0], hull[a, 1], x, y), cross(x, y, hull[b, 0], hull[b, 1])
+    arms = first * side_length(hull[a, 0] * dx, hull[a, 1] * dy, px, py)
+    arms += second * side_length(px, py, hull[b, 0] * dx, hull[b, 1] * dy)
+    new_area = area + 2 * (first + second - _between(hull[a, 2], hull[b, 2], area, b <= a))
     new_moment = moment + 2.0 * (arms - _between(moments[a, 0], moments[b, 0], moment, b <= a))
     return 2.0 * new_moment / new_area
 

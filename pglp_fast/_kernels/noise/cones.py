@@ -8,7 +8,7 @@ import numpy as np
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.geometry.polygons import polygon_of
 
-from .alias import TOTAL, build_alias, column_bits, pick, read_alias, unit
+from .alias_rows import TOTAL, build_alias, column_bits, pick, read_alias, unit
 
 
 @kernel

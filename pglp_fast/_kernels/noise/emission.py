@@ -18,11 +18,12 @@ from pglp_fast._kernels.geometry.polygons import polygon_of
 from pglp_fast._kernels.policy.shapes import members_of, sites_of
 
 from .line_emission import linear
-from .regions import (
+from .voronoi_regions import (
     between_rays,
     bisectors,
     clip,
     cone_region,
+    cones_that_meet,
     find_cutting,
     from_source,
     ray_ends,
@@ -35,6 +36,9 @@ _FAR = 50.0
 _UNITS = 1e3
 # Terms of a series between 0.3 and 0.5 that are smaller change nothing in float64.
 _NEGLIGIBLE = 2.0**-56
+_TERMS = 16
+# (-1)^n / (n + 2)!
+_SERIES = np.divide.accumulate(np.append(0.5, -np.arange(3.0, _TERMS + 2)))
 
 
 @kernel
@@ -54,12 +58,11 @@ def simplex_exp(a, b):
         a, b = b, a
     if b > 0.5:
         return (mean_exp(a) - np.exp(-a) * mean_exp(b - a)) / b
-    total, coefficient, power, homogeneous = 0.5, 0.5, 1.0, 1.0
-    for n in range(1, 16):
+    total, power, homogeneous = 0.5, 1.0, 1.0
+    for n in range(1, _TERMS):
         power *= b
         homogeneous = a * homogeneous + power
-        coefficient /= -(n + 2.0)
-        term = coefficient * homogeneous
+        term = _SERIES[n] * homogeneous
         if abs(term) < _NEGLIGIBLE:
             break
         total += term
@@ -207,7 +210,10 @@ def planar(z, sources, sites, near, stretch, polygon, epsilon, out):
         for b in range(n_near):
             beyond[b] = around.lines[b, 0] * sx + around.lines[b, 1] * sy - c[b]
         ray_ends(around.climbs, beyond, ends)
-        for i in range(h):
+        first, n_cones = cones_that_meet(ends)
+        wrapped = max(0, first + n_cones - h)  # in ascending order, whatever s is: one sum
+        for turn in range(n_cones):
+            i = turn if turn < wrapped else first + turn - wrapped
             j = i + 1 if i + 1 < h else 0
             m, open_ = between_rays(ends, i, j, K, sx, sy, points, rays)
             if m < 0:

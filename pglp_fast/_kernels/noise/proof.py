@@ -9,8 +9,8 @@ from pglp_fast._kernels.base.sorting import order_of_labels
 from pglp_fast._kernels.geometry.hull import contains, cross, is_symmetric
 from pglp_fast._kernels.policy.shapes import members_of, protected_of
 
-from .alias import read_rows
-from .weights import check_weights
+from .alias_rows import read_rows
+from .integer_weights import check_weights
 
 # What failed: nothing; a weight outside the output set; a ratio above e^eps; an edge whose
 # difference is not in K; an edge between two groups.

@@ -27,8 +27,8 @@ from .graph import find_root, number_roots
 #   cliques           the clique of each location, -1 for none
 #   indptr, indices   extra edges of every location, as a CSR matrix
 #   weights           of each entry of indices, with the bound just below e^(w eps) that it is
-#   numerators        proved with, numerators / 2**shifts (see ``noise.weights``); empty without
-#   shifts            weights, and where nothing is proved
+#   numerators        proved with, numerators / 2**shifts (see ``noise.integer_weights``); empty
+#   shifts            without weights, and where nothing is proved
 #   denominator       hulls are so many times as large as the lattice says
 NO_WEIGHTS = np.empty(0), np.empty(0, np.uint64), np.empty(0, np.int64)
 Groups = namedtuple(

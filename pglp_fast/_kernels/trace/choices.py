@@ -22,9 +22,13 @@ Policies = namedtuple(
 )
 # the choice at hand: all policies, its number, its policy, and settings with its epsilon
 Chosen = namedtuple("Chosen", "policies number policy settings")
+# what a common step looks at: the number of the choice, that of its policy, and a few arrays of
+# this policy. Less than in ``Chosen``, for people whose policy changes at every step
+Local = namedtuple("Local", "number policy lattice cliques indptr indices")
 
 
-def _policy_at(policies, k):
+@kernel
+def policy_at(policies, k):
     """Policy number k."""
     p = policies
     extent = p.extent[p.extent_start[k] : p.extent_start[k + 1]]
@@ -34,36 +38,17 @@ def _policy_at(policies, k):
     )  # fmt: skip
 
 
-policy_at, _borrowed_policy_at = kernel(_policy_at), bare(_policy_at)
-
-
-@bare
-def _with_epsilon(s, epsilons, policies, number):
-    """The settings of a choice."""
-    which = number // policies
-    bits = epsilons[which : which + 1].view(np.int64)[0]
-    return Settings(
-        epsilons[which], s.polygon, s.calibration, s.strategy, s.delta, s.exact, s.tables,
-        s.with_hull, s.anchored, s.remap, bits, number,
-    )  # fmt: skip
-
-
 @kernel
 def choose(policies, settings, epsilons, number):
     """A choice at hand."""
-    n = policies.cliques.shape[0]
-    own = _with_epsilon(settings, epsilons, n, number)
+    n, s = policies.cliques.shape[0], settings
+    which = number // n
+    bits = epsilons[which : which + 1].view(np.int64)[0]
+    own = Settings(
+        epsilons[which], s.polygon, s.calibration, s.strategy, s.delta, s.exact, s.tables,
+        s.with_hull, s.anchored, s.remap, bits, number,
+    )  # fmt: skip
     return Chosen(policies, number, policy_at(policies, number % n), own)
-
-
-@bare
-def borrow(chosen, epsilons, number):
-    """``choose`` for bare loops alone, which count no references to arrays: whoever counts them
-    would give back here what was never taken."""
-    policies = chosen.policies
-    n = policies.cliques.shape[0]
-    own = _with_epsilon(chosen.settings, epsilons, n, number)
-    return Chosen(policies, number, _borrowed_policy_at(policies, number % n), own)
 
 
 @bare
@@ -90,3 +75,12 @@ def choose_at(chosen, requests, released, e, begin):
 @bare
 def number_of_policy(chosen):
     return chosen.number % chosen.policies.cliques.shape[0]
+
+
+@bare
+def local_at(policies, number):
+    """What a common step looks at of a choice, of bound policies: nobody counts the references to
+    what this returns."""
+    k = number % policies.cliques.shape[0]
+    lattice = policies.lattices[policies.lattice_of[k]]
+    return Local(number, k, lattice, policies.cliques[k], policies.indptr[k], policies.indices)

@@ -13,7 +13,7 @@ from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.base.lattice import difference
 from pglp_fast._kernels.base.sorting import lower_bound
 from pglp_fast._kernels.noise.emission import planar
-from pglp_fast._kernels.noise.regions import voronoi_neighbours
+from pglp_fast._kernels.noise.voronoi_regions import voronoi_neighbours
 from pglp_fast._kernels.policy.shapes import sites_of
 
 SLOTS = 16

@@ -100,7 +100,7 @@ def stays(policy, cells, i, j):
     return joined and _listed(cells, i) and _listed(cells, j)
 
 
-@kernel
+@bare
 def _in_all(policies, used, i, j):
     """Whether every policy that was used has this edge."""
     for k in range(policies.cliques.shape[0]):
@@ -108,6 +108,15 @@ def _in_all(policies, used, i, j):
             if not has_edge(policies.cliques[k], policies.indptr[k], policies.indices, i, j):
                 return False
     return True
+
+
+@bare
+def was_kept(policies, used, kept, i, j):
+    """Whether an edge that a policy's repair adds was kept by all releases before, under the
+    policies used so far: both its ends are in ``kept``.
+
+    A policy's repairs never add what it has: only at its first use can they add such an edge."""
+    return _listed(kept, i) and _listed(kept, j) and _in_all(policies, used, i, j)
 
 
 @kernel
@@ -122,15 +131,12 @@ def keep_edges(account, chosen, added, cells, priors, space):
             edges[n, 0], edges[n, 1] = i, j
             n += 1
     if not (first or test1(space.used, number_of_policy(chosen))):
-        # a policy's repairs never add what it has: only at its first use can they add an edge that
-        # was kept so far
         kept = account.cells
         if account.kind >= 0:
             kept = row_cells(priors.start, priors.cells, account.kind)
         for e in range(added.shape[0]):
             i, j = added[e, 0], added[e, 1]
-            before = _listed(kept, i) and _listed(kept, j)
-            if before and _in_all(chosen.policies, space.used, i, j):
+            if was_kept(chosen.policies, space.used, kept, i, j):
                 edges[n, 0], edges[n, 1] = i, j
                 n += 1
     elif first:

@@ -55,10 +55,10 @@ def refresh(patterns, version):
 
 
 @bare
-def anchor_of(settings, cells):
+def anchor_of(choice, anchored, cells):
     """What a pattern belongs to, as one number."""
-    place = np.int64(cells[0]) + 1 if settings.anchored and cells.shape[0] > 0 else np.int64(0)
-    return (settings.choice << 32) + place
+    place = np.int64(cells[0]) + 1 if anchored and cells.shape[0] > 0 else np.int64(0)
+    return (choice << 32) + place
 
 
 @bare

@@ -27,8 +27,8 @@ Settings = namedtuple(
 # the matrices of all periods: row i of period k is indptr[k, i] .. indptr[k, i + 1] - 1; the move
 # from step t to t + 1 is made by the matrix of period cycle[t % len(cycle)]
 Moves = namedtuple("Moves", "indptr indices data cycle")
-# what all users of a thread share, bound for kernels (see ``base.bound``): policies, ``Moves`` but
-# for the cycle, settings, work space
+# what all users of a thread share, bound for kernels (see ``base.bound_arrays``): policies,
+# ``Moves`` but for the cycle, settings, work space
 World = namedtuple("World", "policies indptr indices data settings space")
 # key of the noise; events start[u] .. start[u + 1] - 1 are those of user u, of which those from
 # next[u] on are still to be released; order: which user is taken when, empty for one after the

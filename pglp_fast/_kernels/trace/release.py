@@ -202,7 +202,7 @@ def look_up(policy, settings, space, cells):
     """(slot, whether it holds this very domain's pattern); a slot of -1: it is not to be kept."""
     if settings.tables == 0:
         return -1, False
-    anchor = anchor_of(settings, cells)
+    anchor = anchor_of(settings.choice, settings.anchored, cells)
     first = describe(policy, cells, space.domain.head, anchor, space.key)
     if first < 0:
         return -1, False
@@ -219,7 +219,7 @@ def learn(policy, settings, space, slot, repaired):
     else:
         label = np.zeros(cells.shape[0], np.int32)
     fits = remember(
-        space.patterns, slot, space.key, anchor_of(settings, cells),
+        space.patterns, slot, space.key, anchor_of(settings.choice, settings.anchored, cells),
         repaired.domain.position, repaired.added, repaired.counts, label,
     )  # fmt: skip
     return slot if fits else np.int64(-1)

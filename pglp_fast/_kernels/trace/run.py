@@ -14,10 +14,10 @@ from pglp_fast._kernels.base.rows import row_cells
 from pglp_fast._kernels.exposure.repaired_domain import discard, make_repaired_domain
 
 from .choices import choose, choose_at, number_of_policy
-from .first import begin, component_at, learn_component, take_first, tell_first
+from .common_step import glide
+from .first_release import begin, component_at, learn_component, take_first, tell_first
 from .forward import Belief, cut_domain, predict, through_silence
-from .glide import glide
-from .large import Kept, keep_large, leave, nothing_kept
+from .large_domains import Kept, keep_large, leave, nothing_kept
 from .ledger import Account, keep_cells, keep_edges, open_account
 from .patterns import MAX_CELLS, refresh
 from .pools import collect, make_pools, record, store
@@ -277,7 +277,7 @@ def _put_away(known, repaired, words):
 
 
 @kernel
-def run_users(world, cycle, book, requests, beliefs, priors, ledger, users, out, ends):
+def run_users(world, cycle, cache, requests, beliefs, priors, ledger, users, out, ends):
     """Users users[0] .. users[1] - 1, as they are ordered, through the events left to them.
 
     Returns the new beliefs (cells, values), the ledger's cells and edges, the likelihoods of events
@@ -287,10 +287,10 @@ def run_users(world, cycle, book, requests, beliefs, priors, ledger, users, out,
     a pure function of key, user, step, choice and input.
 
     In a replay nothing is drawn, beliefs follow; a release that was not possible is flagged as
-    ``surrogate``, and its user goes no further. ``world`` and ``book`` are bound: a ``World`` and
+    ``surrogate``, and its user goes no further. ``world`` and ``cache`` are bound: a ``World`` and
     ``Tables``."""
     policies, indptr, indices, data, settings, space = world.value
-    moves, tables = Moves(indptr, indices, data, cycle), book.value
+    moves, tables = Moves(indptr, indices, data, cycle), cache.value
     refresh(space.patterns, tables.version)
     space.told[:] = np.uint64(0)
     space.starts.prior[:] = -1

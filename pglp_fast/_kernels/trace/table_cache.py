@@ -77,38 +77,26 @@ def _write_members(policy, view, positions, members, key, n):
 
 
 @kernel
-def _write_edges(policy, repaired, positions, members, key, n):
-    """The edges outside cliques as pairs of positions; returns the end of the key so far."""
+def _write_edges(policy, repaired, positions, members, weights, key, n):
+    """The edges outside cliques, by the positions of their ends, or by their ``weights``: of an
+    added edge 1. Returns the end of the key so far."""
     for q in range(positions.shape[0]):
         i = members[q]
         for e in range(policy.indptr[i], policy.indptr[i + 1]):
             j = policy.indices[e]
             if j > i and test1(repaired.domain.words, j):
-                key[n], key[n + 1] = q, lower_bound(members, j)
+                if weights:
+                    key[n], key[n + 1] = policy.weights[e, 0], policy.weights[e, 1]
+                else:
+                    key[n], key[n + 1] = q, lower_bound(members, j)
                 n += 2
         e = repaired.first[positions[q]]
         while e >= 0:
             if e & 1 == 0:  # an added edge is listed at both ends: once is enough
-                key[n], key[n + 1] = q, lower_bound(members, repaired.added[e >> 1, 1])
-                n += 2
-            e = repaired.next[e]
-    return n
-
-
-@kernel
-def _write_weights(policy, repaired, positions, members, key, n):
-    """The weights of the edges of ``_write_edges``; returns the end of the key."""
-    for q in range(positions.shape[0]):
-        i = members[q]
-        for e in range(policy.indptr[i], policy.indptr[i + 1]):
-            j = policy.indices[e]
-            if j > i and test1(repaired.domain.words, j):
-                key[n], key[n + 1] = policy.weights[e, 0], policy.weights[e, 1]
-                n += 2
-        e = repaired.first[positions[q]]
-        while e >= 0:
-            if e & 1 == 0:
-                key[n] = key[n + 1] = 1
+                if weights:
+                    key[n] = key[n + 1] = 1
+                else:
+                    key[n], key[n + 1] = q, lower_bound(members, repaired.added[e >> 1, 1])
                 n += 2
             e = repaired.next[e]
     return n
@@ -124,7 +112,7 @@ def component_key(policy, settings, repaired, positions, members, hull):
         edges += policy.indptr[i + 1] - policy.indptr[i]
     key = np.empty(HEADER + 4 * k + 4 * edges + 2 * h, np.int64)
     at = _write_members(policy, repaired.domain, positions, members, key, HEADER)
-    n = _write_edges(policy, repaired, positions, members, key, at)
+    n = _write_edges(policy, repaired, positions, members, False, key, at)
     key[0], key[1], key[2], key[3] = k, (n - at) >> 1, h, anchored + 2 * policy.denominator
     key[4] = settings.bits
     for v in range(h):
@@ -135,7 +123,7 @@ def component_key(policy, settings, repaired, positions, members, hull):
             key[n] = i
             n += 1
     if policy.denominator > 0:
-        n = _write_weights(policy, repaired, positions, members, key, n)
+        n = _write_edges(policy, repaired, positions, members, True, key, n)
     return key[:n]
 
 

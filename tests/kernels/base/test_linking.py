@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from pglp_fast._kernels.base.jit import bare, kernel
+from pglp_fast._kernels.base.linking import Kernel
 
 pytestmark = pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
 
@@ -40,7 +41,8 @@ def libraries(dispatcher):
 
 def test_only_what_python_calls_becomes_machine_code():
     """Would catch a Numba whose compiler asks for the address of every function again."""
-    lowest, middle, highest = make()
+    lowest, middle, highest = made = make()
+    assert all(isinstance(one, Kernel) for one in made)
     assert highest(VALUES, 2) == 2 * 4 + 2
     for inner in (lowest, middle):
         assert inner.overloads

@@ -5,7 +5,7 @@ import pytest
 
 import pglp_fast as pf
 from pglp_fast._kernels.exposure import domain_view as kernels
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 
 # cliques {0, 1, 4}, {2, 5} and 3 alone on a 2 x 3 grid, in a domain without 1
 GRAPH = pf.categories(pf.Grid(2, 3), [0, 0, 1, -1, 0, 1], None)

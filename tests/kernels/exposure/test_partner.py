@@ -6,9 +6,9 @@ import pytest
 import naive
 import pglp_fast as pf
 from cases import oracle_of, random_views
-from pglp_fast._kernels.exposure import partner as kernels, repair as repairs
-from pglp_fast._kernels.exposure.detection import list_disconnected
+from pglp_fast._kernels.exposure import graph_repair as repairs, partner as kernels
 from pglp_fast._kernels.exposure.domain_view import COMPONENT, GRAPH
+from pglp_fast._kernels.exposure.isolated_nodes import list_disconnected
 from pglp_fast.policy.graph import from_labels
 
 STRATEGIES = ("min-area", "nearest", "arbitrary", "min-error")

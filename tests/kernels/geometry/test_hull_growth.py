@@ -6,7 +6,7 @@ from hypothesis import given, strategies as st
 
 import naive
 from cases import SCALES, random_hull
-from pglp_fast._kernels.geometry import hull_growth as bodies
+from pglp_fast._kernels.geometry import hull_growth as kernels
 
 
 @given(st.integers(0, 2**32 - 1))
@@ -18,13 +18,13 @@ def test_area_and_error_with_one_more_difference(seed):
     rng = np.random.default_rng(seed)
     K = random_hull(rng)
     scale = SCALES[rng.integers(len(SCALES))]
-    body, moments, area, moment = bodies.make_body(K, *scale)
+    hull, moments, area, moment = kernels.with_prefixes(K, *scale)
     for x, y in rng.integers(-20, 21, (20, 2)).tolist():
         new = naive.hull([*map(tuple, K.tolist()), (x, y), (-x, -y)])
-        assert bodies.area_with(body, area, x, y) == naive.twice_area(new)
-        assert sorted(map(tuple, bodies.grow(K, x, y).tolist())) == sorted(new)
+        assert kernels.area_with(hull, area, x, y) == naive.twice_area(new)
+        assert sorted(map(tuple, kernels.grow(K, x, y).tolist())) == sorted(new)
         expected = naive.expected_noise(np.array(new) * np.array(scale))
-        assert bodies.error_with(body, moments, area, moment, x, y, *scale) == pytest.approx(
+        assert kernels.error_with(hull, moments, area, moment, x, y, *scale) == pytest.approx(
             expected, rel=1e-12, abs=1e-15
         )
 
@@ -35,10 +35,10 @@ def test_the_bounds_that_stop_a_search(seed):
     better partner could be missed."""
     rng = np.random.default_rng(seed)
     K = random_hull(rng)
-    body, moments, area, moment = bodies.make_body(K, 1.0, 1.0)
-    reach = bodies.perpendicular_reach(K)
+    hull, moments, area, moment = kernels.with_prefixes(K, 1.0, 1.0)
+    reach = kernels.perpendicular_reach(K)
     for x, y in rng.integers(-40, 41, (40, 2)).tolist():
-        assert 4 * max(abs(x), abs(y)) * reach <= bodies.area_with(body, area, x, y)
-        assert np.hypot(x, y) <= bodies.error_with(body, moments, area, moment, x, y, 1.0, 1.0) * (
+        assert 4 * max(abs(x), abs(y)) * reach <= kernels.area_with(hull, area, x, y)
+        assert np.hypot(x, y) <= kernels.error_with(hull, moments, area, moment, x, y, 1.0, 1.0) * (
             1 + 1e-12
         )

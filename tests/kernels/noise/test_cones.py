@@ -8,7 +8,7 @@ import pytest
 
 from pglp_fast._kernels.geometry.polygons import Polygons
 from pglp_fast._kernels.noise import cones
-from pglp_fast._kernels.noise.alias import AliasTables, read_alias
+from pglp_fast._kernels.noise.alias_rows import AliasTables, read_alias
 
 HEXAGON = np.array([(-2, -1), (1, -2), (2, -1), (2, 1), (-1, 2), (-2, 1)], float)
 

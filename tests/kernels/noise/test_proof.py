@@ -7,7 +7,7 @@ import pytest
 
 import pglp_fast as pf
 from pglp_fast._kernels.geometry.polygons import Polygons
-from pglp_fast._kernels.noise import alias, proof
+from pglp_fast._kernels.noise import alias_rows, proof
 from pglp_fast.mechanisms.exp_bound import exp_lower_bound
 from pglp_fast.policy.groups import make_groups
 
@@ -59,13 +59,13 @@ def test_an_edge_between_two_groups():
 
 
 def table_of(W):
-    bits = np.array([alias.column_bits(len(W))])
+    bits = np.array([alias_rows.column_bits(len(W))])
     columns = 1 << int(bits[0])
     cut, to = np.empty(len(W) * columns, np.uint64), np.empty(len(W) * columns, np.int32)
     for s, row in enumerate(W):
         part = slice(s * columns, (s + 1) * columns)
-        alias.build_alias(np.array(row, np.uint64), int(bits[0]), cut[part], to[part])
-    return alias.AliasTables(bits, np.array([0]), cut, to)
+        alias_rows.build_alias(np.array(row, np.uint64), int(bits[0]), cut[part], to[part])
+    return alias_rows.AliasTables(bits, np.array([0]), cut, to)
 
 
 def check(W, reached=False):

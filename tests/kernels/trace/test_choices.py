@@ -5,7 +5,7 @@ import numpy as np
 import pglp_fast as pf
 from cases import trace_requests, trace_settings
 from pglp_fast._kernels.trace import choices as kernels
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 from pglp_fast.traces.policies import PolicySet
 
 GRID = pf.Grid(4, 5)

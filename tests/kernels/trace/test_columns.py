@@ -7,7 +7,7 @@ import pglp_fast as pf
 from pglp_fast._kernels.noise.emission import log_column
 from pglp_fast._kernels.policy.shapes import sites_of
 from pglp_fast._kernels.trace import columns as kernels
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 
 SQUARE = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)], float)
 HEXAGON = np.array([(-2, -1), (0, -1), (2, 0), (2, 1), (0, 1), (-2, 0)], float)

@@ -15,7 +15,7 @@ from pglp_fast._kernels.trace.records import (
     LedgerRows,
     make_step_workspace,
 )
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 
 PRIORS = Rows(np.array([0, 4]), np.array([1, 3, 5, 200], np.int32), np.zeros(4))
 CELLS = np.array([1, 2, 5], np.int32)

@@ -6,7 +6,7 @@ import pytest
 import naive
 import pglp_fast as pf
 from pglp_fast._kernels.trace import likelihood as kernels
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 
 GRID = pf.Grid(3, 3, cell_km=(1.0, 0.5))
 SQUARE = np.array([(-1, -1), (1, -1), (1, 1), (-1, 1)], float)

@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 import pglp_fast as pf
-from cases import trace_settings
 from pglp_fast._kernels.trace import patterns as kernels
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 
 GRID = pf.Grid(6, 6)
 
@@ -16,7 +15,7 @@ def described(graph, cells, anchored=False, choice=0):
     head = np.full(max(graph.n_cliques, 1), -1, np.int32)
     key = np.zeros(kernels.MAX_CELLS, np.int64)
     cells = np.array(cells, np.int32)
-    anchor = kernels.anchor_of(trace_settings(anchored=anchored, choice=choice), cells)
+    anchor = kernels.anchor_of(choice, anchored, cells)
     slot = kernels.describe(kernel_policy(graph), cells, head, anchor, key)
     assert (head == -1).all(), "the work space is left clean"
     return slot, key[: len(cells)].tolist()
@@ -50,7 +49,7 @@ def test_each_choice_of_policy_and_epsilon_has_patterns_of_its_own():
     """Their tables differ; no choice and no place may be taken for another."""
     cells = [np.array([c], np.int32) for c in (0, 1, 2**31 - 2)]
     seen = {
-        kernels.anchor_of(trace_settings(anchored=anchored, choice=choice), c)
+        kernels.anchor_of(choice, anchored, c)
         for choice in (0, 1, 2**31 - 1)
         for anchored in (False, True)
         for c in cells

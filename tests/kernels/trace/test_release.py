@@ -11,7 +11,7 @@ from pglp_fast._kernels.exposure.repaired_domain import discard, make_repaired_d
 from pglp_fast._kernels.trace import records, release
 from pglp_fast._kernels.trace.forward import Belief
 from pglp_fast._kernels.trace.records import LOGS, OWN
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 
 GRAPH = pf.blocks(pf.Grid(2, 4), 2)
 P = np.array([[0.75, 0.25], [0.5, 0.5]])

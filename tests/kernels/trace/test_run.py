@@ -14,14 +14,14 @@ from cases import (
     trace_requests,
     trace_settings,
 )
-from pglp_fast._kernels.base.bound import bind
+from pglp_fast._kernels.base.bound_arrays import bind
 from pglp_fast._kernels.base.rows import Rows
 from pglp_fast._kernels.trace import records, run
 from pglp_fast._kernels.trace.records import LOGS, NOT_STARTED, OWN
 from pglp_fast._kernels.trace.release import CLAIM
 from pglp_fast._kernels.trace.table_cache import HEADER
 from pglp_fast.mechanisms.randomness import make_key
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 from pglp_fast.traces.policies import PolicySet
 
 GRID = pf.Grid(3, 4, cell_km=(1.0, 0.5))

@@ -8,7 +8,7 @@ import pytest
 import pglp_fast as pf
 from pglp_fast._kernels.geometry.kdtree import ROUNDING
 from pglp_fast._kernels.trace import snap
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 
 MAPS = {
     "grid": pf.Grid(5, 7, cell_km=(1.0, 0.5)),

@@ -13,7 +13,7 @@ from pglp_fast._kernels.exposure.repaired_domain import (
     make_workspace,
 )
 from pglp_fast._kernels.trace import table_cache as kernels
-from pglp_fast.policy.exposure import kernel_policy
+from pglp_fast.policy.kernel_arrays import kernel_policy
 
 P = np.array([[0.5, 0.25, 0.25], [0.125, 0.75, 0.125], [0.25, 0.25, 0.5]])
 LOSS = np.array([[0.0, 1, 2], [1, 0, 1], [2, 1, 0]])
