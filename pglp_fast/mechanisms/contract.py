@@ -304,7 +304,9 @@ class Mechanism(Releasing, ABC):
         """Exact probabilities over the output set of s: ``P[i, j] = Pr(outputs[j] | outputs[i])``.
 
         ``log=True`` gives ln P, which also tells probabilities below 1e-308 apart. Rows of P sum to
-        1 within 1e-12."""
+        1 within 1e-12. Logarithms differ across an edge by epsilon (1 + 1e-9) at most, or, where
+        epsilon is so small that float64 has no such digits, by 1e-13 more than epsilon; what is
+        drawn from a table keeps the bound itself, in integers."""
         s = self.check_inside(s)
         outputs = self.groups.of(s).copy()
         if len(outputs) > MAX_TABLE:

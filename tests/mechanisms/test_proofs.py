@@ -112,6 +112,21 @@ def test_what_is_drawn_is_near_the_exact_probabilities(epsilon):
             assert 0.5 * abs(W / 2.0**63 - P).sum() <= 1e-6
 
 
+@pytest.mark.parametrize("mechanism", [pf.PPIM, pf.PLM, pf.PlanarLaplace, pf.KRR])
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-6, 1e-8, 1e-10])
+def test_ratios_of_tiny_epsilons(mechanism, epsilon):
+    """Exact probabilities are as near to the bound as float64 has digits; weights keep it."""
+    rng = np.random.default_rng(0)
+    P = pf.Points(rng.uniform(0, 10, (12, 2)))
+    for G in (pf.complete(P), pf.blocks(pf.Grid(3, 3), 3), pf.complete(pf.Grid(1, 7))):
+        m = mechanism(G, epsilon=epsilon)
+        L = m.matrix(0, log=True)[1]
+        i, j = G.edges().T
+        assert abs(L[i] - L[j]).max() <= max(epsilon * 1e-9, 1e-13) + epsilon
+        c = pf.certify(m)
+        assert c.ok and c.worst <= epsilon
+
+
 def test_utility_and_the_release_agree_at_large_epsilon():
     g = pf.Grid(30, 30)
     C = pf.Domain(g, np.random.default_rng(0).permutation(g.size)[:40])

@@ -197,6 +197,9 @@ def test_a_file_that_lost_what_was_written_is_refused(tmp_path, how):
             stream.ledger  # noqa: B018
         assert stream.t == 2
     assert path.exists() == (how == "older")
+    another = T.resume(tmp_path / "stream", ledger=tmp_path / "another", again=True)
+    with pytest.raises(pf.InvalidState, match="another holds less than was written to it"):
+        another.step([1, 1])
     path.write_bytes(latest)
     S.step([1, 1])
     assert S.ledger.epsilons().tolist() == [3.0, 2.0]
