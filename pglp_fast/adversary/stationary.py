@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from pglp_fast._kernels.base.balance import is_balanced
 from pglp_fast._kernels.base.markov import sum_down
 from pglp_fast._util.arrays import starts_of
 
@@ -119,8 +120,9 @@ class _Classes:
 
         count, label = csgraph.connected_components(chain, directed=True, connection="strong")
         closed = np.ones(count, np.bool_)
-        rows = np.repeat(label, np.diff(chain.indptr))
-        closed[rows[rows != label[chain.indices]]] = False
+        if count > 1:
+            rows = np.repeat(label, np.diff(chain.indptr))
+            closed[rows[rows != label[chain.indices]]] = False
         order = np.argsort(label, kind="stable")
         first = starts_of(np.bincount(label, minlength=count))
         return cls(label.astype(np.int64), order, first, closed)
@@ -200,14 +202,7 @@ def reversible_distribution(csr: Any) -> NDArray[np.float64] | None:
 
 def _is_balanced(csr: Any, pi: Floats) -> bool:
     """Whether as many go from i to j as from j to i, everywhere."""
-    back = csr.T.tocsr()  # rows in order
     csr.sort_indices()
-    same = np.array_equal(csr.indptr, back.indptr) and np.array_equal(csr.indices, back.indices)
-    if not same:
-        return False
-    flow = np.repeat(pi, np.diff(csr.indptr))
-    flow *= csr.data
-    back.data *= pi[back.indices]
-    most = _BALANCE * flow.max()
-    back.data -= flow
-    return bool(np.abs(back.data).max() <= most)
+    indptr = csr.indptr.astype(np.int64, copy=False)
+    indices = csr.indices.astype(np.int32, copy=False)
+    return bool(is_balanced(indptr, indices, csr.data, pi, _BALANCE))

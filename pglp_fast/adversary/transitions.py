@@ -194,9 +194,9 @@ def fault_of(chain: Chain, n: int) -> str:
         return "its rows do not lie end to end"
     if len(data) and (indices.min() < 0 or indices.max() >= n):
         return f"it moves to location {indices[(indices < 0) | (indices >= n)][0]}"
-    within = np.ones(len(indices), bool)
-    within[indptr[:-1]] = False  # the first entry of a row may be below the last of the one before
-    if (np.diff(indices, prepend=-1)[within] <= 0).any():
+    begins = np.zeros(len(indices), bool)
+    begins[indptr[:-1]] = True  # the first entry of a row may be below the last of the one before
+    if not begins[1:][indices[1:] <= indices[:-1]].all():
         return "the moves of a row are not in order"
     if not (np.isfinite(data) & (data > 0)).all():
         return "it has a probability that is not above 0"

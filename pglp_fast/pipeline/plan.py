@@ -312,6 +312,11 @@ class Plan:
     @property
     def facts(self) -> dict[str, Any]:
         """What a released table says about how it was released."""
+        return dict(self._facts)
+
+    @cached_property
+    def _facts(self) -> dict[str, Any]:
+        """Made once: digests of large models and policies are in it."""
         return plan_facts.facts_of(self)
 
     @cached_property

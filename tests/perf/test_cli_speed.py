@@ -67,11 +67,12 @@ def test_a_million_rows_along_traces(ratio, promise, tmp_path):
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="peak memory is read from /proc")
 def test_memory_does_not_grow_with_the_table(tmp_path, promise):
-    """Peak memory of a process that releases eight times the rows, in batches of one size."""
+    """Peak memory of a process that releases eight times the rows, in batches of one size. Both
+    tables are longer than what is read ahead, some blocks of a megabyte each."""
     code = "import re, sys; from pglp_fast.cli import main; main(sys.argv[1:]); "
     code += "print(re.search(r'VmHWM:\\s*(\\d+)', open('/proc/self/status').read())[1])"
     peaks = []
-    for users in (500, 4000):
+    for users in (2000, 16_000):
         table, out = tmp_path / f"t{users}.csv", tmp_path / f"o{users}.csv"
         quiet("simulate", "-o", table, "--users", users, "--steps", 100)
         env = {**os.environ, "PYTHONPATH": str(Path(pf.__file__).parent.parent)}
