@@ -100,3 +100,31 @@ def test_budgets_windows_and_ledgers(here, capsys):
     assert said["budget"] == {"total": 5.0, "1d": 2.0}
     run("release", "t.csv", "-o", "x.csv", *PROMISE, *MAP, "--budget", 3, "--window", 4, code=2)
     assert "is for users who move" in capsys.readouterr().err
+
+
+def test_weights_go_all_the_way(here, capsys):
+    """A policy with weights released, certified, attacked and reported: the weights, not the edges
+    alone, are what counts."""
+    side = 12  # of the map: rows of three cells joined lightly, columns of two heavily
+    rows = [(i, i + 1, 0.5) for i in range(side * side) if i % 3 < 2]
+    rows += [(i, i + side, 2) for i in range(side * side) if i // side % 2 == 0]
+    for name, heavier in (("w.csv", 1), ("v.csv", 2)):
+        lines = [f"{a},{b},{w * heavier}\n" for a, b, w in rows]
+        (here / name).write_text("from,to,weight\n" + "".join(lines))
+    how = ["--epsilon", "1", "--policy", "edges:w.csv", "--mobility", "m.npz"]
+    run("release", "t.csv", "-o", "w1.csv", *how, "--seed", 1, "--force")
+    capsys.readouterr()
+    proof = answer(capsys, "certify", *how)
+    assert proof["ok"] and proof["worst"] <= 1
+    told = answer(capsys, "attack", "w1.csv", *how)
+    assert told["checked"]
+    run("report", "w1.csv", "-o", "w.html", *how, "--force")
+    assert (here / "w.html").stat().st_size > 10_000
+    told_apart = ((here / "v.csv").read_text(), "not other edges"), (None, "not edges:v.csv")
+    for text, words in told_apart:  # other weights under the same name, and under another
+        other = how if text else [*how[:2], "--policy", "edges:v.csv", *how[4:]]
+        if text:
+            (here / "w.csv").write_text(text)
+        for command in (["attack", "w1.csv"], ["report", "w1.csv", "-o", "v.html", "--force"]):
+            run(*command, *other, code=2)
+            assert words in capsys.readouterr().err
