@@ -3,10 +3,12 @@
 import argparse
 from dataclasses import asdict
 
+import numpy as np
+
 from pglp_fast.adversary.attack_table import OFTEN, warning
 from pglp_fast.errors import PGLPError
 from pglp_fast.evaluation.expected import expected_error
-from pglp_fast.evaluation.headline import headline
+from pglp_fast.evaluation.headline import headline, headlines
 from pglp_fast.mechanisms.registry import MECHANISMS, load
 from pglp_fast.pipeline.fingerprint import OWN
 from pglp_fast.pipeline.maps import describe
@@ -41,13 +43,24 @@ def _expected_error(plan: Plan) -> float | None:
         return None
 
 
+def _headline(plan: Plan, outcome: Outcome) -> str:
+    """What a release gives away, under each policy that was used."""
+    if not outcome.used:
+        return headline(plan.graph, plan.epsilon, calibration=plan.calibration)
+    policies, used = plan.policy_set, outcome.used
+    return headlines(
+        policies.names, policies.graphs, np.array(list(used)), np.array(list(used.values())),
+        calibration=plan.calibration,
+    )  # fmt: skip
+
+
 def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
     """The result, and what the user should know besides."""
-    facts, told = plan.facts, headline(plan.graph, plan.epsilon, calibration=plan.calibration)
+    facts, told = plan.facts, _headline(plan, outcome)
     spent, usual = outcome.most * plan.epsilon, outcome.median * plan.epsilon
     if outcome.epsilons is not None:
         spent, usual = outcome.epsilons
-    error = _expected_error(plan)
+    error, several = _expected_error(plan), " under policy default" if plan.policies else ""
     document = {
         "output": options.output,
         "rows": outcome.rows,
@@ -84,7 +97,11 @@ def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
         f"policy {facts['policy']} ({facts['edges']:,} edges), {plan.mechanism}, epsilon "
         f"{plan.epsilon:g} a release",
         *choices_in_words(plan),
-        *([] if error is None else [f"expected error of a release: {error:.3f} km{_ON_MAP}"]),
+        *(
+            []
+            if error is None
+            else [f"expected error of a release{several}: {error:.3f} km{_ON_MAP}"]
+        ),
         f"epsilon adds up: {usual:g} for the median user ({outcome.median:g} releases), {spent:g} "
         f"for the one with most ({outcome.most:,})",
         "adversary: none. Rows were released one by one; who knows how people move may learn "
@@ -100,12 +117,15 @@ def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
 def _warn(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
     """Of what the policy leaves open, of true places in the output, of a model of the very people,
     and of a seed."""
-    bare = int((plan.graph.degrees() == 0).sum())
-    if bare:
-        note(
-            f"{bare:,} of {plan.map.size:,} cells have no edge in {options.policy}: the policy "
-            "lets such cells be known, and they are released as they are"
-        )
+    policies = plan.policy_set
+    for k in sorted(outcome.used) or [policies.default]:
+        bare = int((policies.graphs[k].degrees() == 0).sum())
+        if bare:
+            which = options.policy if k == policies.default else f"policy {policies.names[k]}"
+            note(
+                f"{bare:,} of {plan.map.size:,} cells have no edge in {which}: the policy lets "
+                "such cells be known, and they are released as they are"
+            )
     if outcome.truth:
         note(
             f"{options.output} STILL HAS THE TRUE PLACES beside the released ones: name the "

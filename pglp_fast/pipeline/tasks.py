@@ -223,7 +223,7 @@ def release_persons(folder: Path, digest: str, part: int) -> dict[str, Any]:
         "bare": int(bare_of(plan, drawn.choice, own.fixes.cell[first]).sum()),
         "sums": drawn.ledger.epsilons().tolist() if plan.many_epsilons else [],
         "statuses": outcome.statuses.tolist(), "surrogates": outcome.surrogates,
-        "exposed": outcome.exposed,
+        "exposed": outcome.exposed, "used": list(outcome.used.items()),
     }  # fmt: skip
     chunks = len(chunks_of(folder, digest))
     ends = np.searchsorted(own.chunk, np.arange(chunks + 1)).tolist()

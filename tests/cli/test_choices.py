@@ -66,6 +66,26 @@ def test_columns_schedules_and_config_files(here, capsys):
     assert "policies by schedule: default, night" in said and "epsilon by schedule" in said
 
 
+@pytest.mark.parametrize("moving", [True, False])
+def test_the_headline_speaks_of_every_policy_that_held(here, capsys, moving):
+    """At the largest epsilon that it held with, which may be more than --epsilon."""
+    with (here / "t.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    with (here / "h.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        for k, row in enumerate(rows):
+            writer.writerow(row | {"wish": ["night", ""][k % 2], "eps": ["2.5", "0.5"][k % 2]})
+    how = MOVES if moving else [*PROMISE, *MAP]
+    others = ["--policies", "night=blocks:4,never=blocks:2"]
+    columns = ["--policy-column", "wish", "--epsilon-column", "eps"]
+    told = answer(capsys, "release", "h.csv", "-o", "h1.csv", *how, *others, *columns, "--force")
+    parts = told["headline"].split("Under policy ")
+    assert parts[1].startswith("default: ") and "3 x 3 cells" in parts[1] and "e^0.5" in parts[1]
+    assert parts[2].startswith("night: ") and "4 x 4 cells" in parts[2] and "e^2.5" in parts[2]
+    assert len(parts) == 3, "never is not told of"
+
+
 def test_attack_and_report_know_what_held(here, capsys):
     """The adversary knows the choice: as ``observe`` does that is told of it."""
     run(
