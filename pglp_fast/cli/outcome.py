@@ -38,18 +38,21 @@ def _expected_error(plan: Plan) -> float | None:
         return None
 
 
-def _error_in_words(plan: Plan, km: float) -> str:
+def _error_in_words(plan: Plan, km: float, under: str) -> str:
     when = "" if plan.model is None else " and none is ruled out"
-    return f"expected error of a release: {km:.3f} km, if each cell of the map is as likely{when}"
+    return (
+        f"expected error of a release{under}: {km:.3f} km, if each cell of the map is as "
+        f"likely{when}"
+    )
 
 
 def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
     """The result, and what the user should know besides."""
-    facts, told = plan.facts, headline_of(plan)
+    facts, told = plan.facts, headline_of(plan, outcome.used)
     spent, usual = outcome.most * plan.epsilon, outcome.median * plan.epsilon
     if outcome.epsilons is not None:
         spent, usual = outcome.epsilons
-    error = _expected_error(plan)
+    error, several = _expected_error(plan), " under policy default" if plan.policies else ""
     document = {
         "output": options.output,
         "rows": outcome.rows,
@@ -86,7 +89,7 @@ def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
         f"policy {facts['policy']} ({facts['edges']:,} edges), {plan.mechanism}, epsilon "
         f"{plan.epsilon:g} a release",
         *choices_in_words(plan),
-        *([] if error is None else [_error_in_words(plan, error)]),
+        *([] if error is None else [_error_in_words(plan, error, several)]),
         f"epsilon adds up: {usual:g} for the median user ({outcome.median:g} releases), {spent:g} "
         f"for the one with most ({outcome.most:,})",
         "adversary: none. Rows were released one by one; who knows how people move may learn "
@@ -103,12 +106,15 @@ def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
 def _warn(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
     """Of what the policy leaves open, of true places in the output, of a model of the very people,
     and of a seed."""
-    bare = int((plan.graph.degrees() == 0).sum())
-    if bare:
-        note(
-            f"{bare:,} of {plan.map.size:,} cells have no edge in {options.policy}: the policy "
-            "lets such cells be known, and they are released as they are"
-        )
+    policies = plan.policy_set
+    for k in sorted(outcome.used) or [policies.default]:
+        bare = int((policies.graphs[k].degrees() == 0).sum())
+        if bare:
+            which = options.policy if k == policies.default else f"policy {policies.names[k]}"
+            note(
+                f"{bare:,} of {plan.map.size:,} cells have no edge in {which}: the policy lets "
+                "such cells be known, and they are released as they are"
+            )
     if outcome.truth:
         note(
             f"{options.output} STILL HAS THE TRUE PLACES beside the released ones: name the "

@@ -1,6 +1,7 @@
 """From options to a plan."""
 
 import argparse
+from collections.abc import Mapping
 from typing import Any
 
 import pglp_fast as pf
@@ -34,18 +35,22 @@ def plan_of(options: argparse.Namespace, grid: pf.Grid | None = None) -> pf.Plan
     return plan
 
 
-def headline_of(plan: pf.Plan) -> list[str]:
-    """What releases by a plan give away, and what they hide; of traces, with what is meant."""
+def headline_of(plan: pf.Plan, used: Mapping[int, float] | None = None) -> list[str]:
+    """What releases by a plan give away, and what they hide; of traces, with what is meant.
+
+    ``used``: the policies that held, by number, with the largest epsilon of each; else all of them
+    at the plan's epsilon."""
     from pglp_fast.evaluation.headline import explained, headlines
 
-    named = zip(plan.policy_names, plan.policy_set.graphs, strict=True)
+    policies = plan.policy_set
+    held = used or dict.fromkeys(range(len(policies.names)), plan.epsilon)
     repair = None if plan.model is None else plan.moving["repair"]
     told = headlines(
-        {name: (graph, plan.epsilon) for name, graph in named},
+        {policies.names[k]: (policies.graphs[k], held[k]) for k in sorted(held)},
         calibration=plan.calibration,
         repair=repair,
     )
-    if plan.many_epsilons:
+    if plan.many_epsilons and not used:
         told += f" That is at epsilon {plan.epsilon:g}; where another holds, so does its factor."
     return [told] if repair is None else [told, explained(repair)]
 

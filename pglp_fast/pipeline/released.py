@@ -1,5 +1,6 @@
 """What became of the rows of a table."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -108,6 +109,8 @@ class Outcome:
     truth : whether the true places stay
     outputs : files that were written
     certificate : what is proved of the releases of persons who move
+    used : where policy or epsilon differ by row, the largest epsilon of a release under each policy
+        that was used, by the policy's number
     """
 
     statuses: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(STATUSES), np.int64))
@@ -126,6 +129,7 @@ class Outcome:
     truth: bool = False
     outputs: list[str] = field(default_factory=list)
     certificate: Certificate | None = None
+    used: dict[int, float] = field(default_factory=dict)
 
     def add(self, added: Added) -> None:
         """Count the rows of a batch."""
@@ -135,6 +139,14 @@ class Outcome:
             self.surrogates += int((told & SURROGATE > 0).sum())
             self.exposed += int((told & EXPOSED > 0).sum())
             self.repaired += int((told & REPAIRED > 0).sum())
+        if added.choice is not None:
+            policy, epsilon = added.choice.take(np.isin(added.status, (ALONE, STEP)))
+            self.use((int(k), float(epsilon[policy == k].max())) for k in np.unique(policy))
+
+    def use(self, largest: Iterable[tuple[int, float]]) -> None:
+        """Note policies that were used, with the largest epsilon of each."""
+        for policy, epsilon in largest:
+            self.used[policy] = max(epsilon, self.used.get(policy, 0.0))
 
     def spend(
         self, releases: NDArray[np.int64], epsilons: NDArray[np.float64] | None = None

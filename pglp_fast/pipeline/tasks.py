@@ -224,6 +224,7 @@ def release_persons(folder: Path, digest: str, part: int) -> dict[str, Any]:
         "sums": drawn.ledger.epsilons().tolist() if plan.many_epsilons else [],
         "statuses": outcome.statuses.tolist(), "surrogates": outcome.surrogates,
         "exposed": outcome.exposed, "repaired": outcome.repaired,
+        "used": list(outcome.used.items()),
     }  # fmt: skip
     chunks = len(chunks_of(folder, digest))
     ends = np.searchsorted(own.chunk, np.arange(chunks + 1)).tolist()

@@ -92,6 +92,7 @@ class MovingFiles:
             outcome.statuses += np.array(one["statuses"])
             releases.append(np.repeat(np.arange(len(one["by_releases"])), one["by_releases"]))
             sums.append(np.array(one["sums"], np.float64))
+            outcome.use(one["used"])
             for name in ("persons", "bare", "surrogates", "exposed", "repaired"):
                 setattr(outcome, name, getattr(outcome, name) + one[name])
         many = self._plan.many_epsilons

@@ -66,6 +66,26 @@ def test_columns_schedules_and_config_files(here, capsys):
     assert "policies by schedule: default, night" in said and "epsilon by schedule" in said
 
 
+@pytest.mark.parametrize("moving", [True, False])
+def test_the_headline_speaks_of_every_policy_that_held(here, capsys, moving):
+    """At the largest epsilon that it held with, which may be more than --epsilon."""
+    with (here / "t.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    with (here / "h.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        for k, row in enumerate(rows):
+            writer.writerow(row | {"wish": ["night", ""][k % 2], "eps": ["2.5", "0.5"][k % 2]})
+    how = MOVES if moving else [*PROMISE, *MAP]
+    others = ["--policies", "night=blocks:4,never=blocks:2"]
+    columns = ["--policy-column", "wish", "--epsilon-column", "eps"]
+    told = answer(capsys, "release", "h.csv", "-o", "h1.csv", *how, *others, *columns, "--force")
+    parts = told["headline"].split("Under policy ")
+    assert parts[1].startswith("default: ") and "3 x 3 cells" in parts[1] and "e^0.5" in parts[1]
+    assert parts[2].startswith("night: ") and "4 x 4 cells" in parts[2] and "e^2.5" in parts[2]
+    assert len(parts) == 3, "never is not told of"
+
+
 def test_attack_and_report_know_what_held(here, capsys):
     """The adversary knows the choice: as ``observe`` does that is told of it."""
     run(
@@ -100,3 +120,31 @@ def test_budgets_windows_and_ledgers(here, capsys):
     assert said["budget"] == {"total": 5.0, "1d": 2.0}
     run("release", "t.csv", "-o", "x.csv", *PROMISE, *MAP, "--budget", 3, "--window", 4, code=2)
     assert "is for users who move" in capsys.readouterr().err
+
+
+def test_weights_go_all_the_way(here, capsys):
+    """A policy with weights released, certified, attacked and reported: the weights, not the edges
+    alone, are what counts."""
+    side = 12  # of the map: rows of three cells joined lightly, columns of two heavily
+    rows = [(i, i + 1, 0.5) for i in range(side * side) if i % 3 < 2]
+    rows += [(i, i + side, 2) for i in range(side * side) if i // side % 2 == 0]
+    for name, heavier in (("w.csv", 1), ("v.csv", 2)):
+        lines = [f"{a},{b},{w * heavier}\n" for a, b, w in rows]
+        (here / name).write_text("from,to,weight\n" + "".join(lines))
+    how = ["--epsilon", "1", "--policy", "edges:w.csv", "--mobility", "m.npz"]
+    run("release", "t.csv", "-o", "w1.csv", *how, "--seed", 1, "--force")
+    capsys.readouterr()
+    proof = answer(capsys, "certify", *how)
+    assert proof["ok"] and proof["worst"] <= 1
+    told = answer(capsys, "attack", "w1.csv", *how)
+    assert told["checked"]
+    run("report", "w1.csv", "-o", "w.html", *how, "--force")
+    assert (here / "w.html").stat().st_size > 10_000
+    told_apart = ((here / "v.csv").read_text(), "not other edges"), (None, "not edges:v.csv")
+    for text, words in told_apart:  # other weights under the same name, and under another
+        other = how if text else [*how[:2], "--policy", "edges:v.csv", *how[4:]]
+        if text:
+            (here / "w.csv").write_text(text)
+        for command in (["attack", "w1.csv"], ["report", "w1.csv", "-o", "v.html", "--force"]):
+            run(*command, *other, code=2)
+            assert words in capsys.readouterr().err

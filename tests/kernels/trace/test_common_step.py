@@ -180,11 +180,15 @@ def test_it_stops_at_a_large_domain():
     assert not space.domain.words.any()
 
 
-def test_it_stops_at_the_first_repair_under_another_policy():
-    """Which may add an edge that was kept so far: the ledger of the general loop tells."""
-    fast = Fast([5], [2])
-    fast.space.used[0] = 0
-    assert fast.run() == (0, 4)
+def test_a_first_repair_keeps_what_was_kept_so_far():
+    """Under a policy that was not used before, the repair adds (5, 3): an edge of all policies so
+    far, if both its ends were in every domain."""
+    for kept, edges in (([2, 3, 5, 7], [[5, 3]]), ([1, 2, 5, 7], [])):
+        fast = Fast([5], [2])
+        fast.space.used[0], fast.sizes[2], fast.space.kept[:4] = 2, 0, kept
+        assert fast.run() == (1, 5)
+        assert fast.space.edges[: fast.sizes[2]].tolist() == edges
+        assert fast.space.used[0] == 3
 
 
 def test_edges_of_the_policy_stay():
