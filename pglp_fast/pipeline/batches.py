@@ -223,11 +223,11 @@ class _Moving:
             admit = admission(plan, before, person, epsilon)
             steps = lay_out(row, ms, plan.step_ms, None, admit=admit)
             yield steps
-            some, window = steps.rows, plan.limits.window
+            some, limits = steps.rows, plan.limits
             if some.size:
-                more = Spent.on_steps(person[some], steps.step, epsilon[some], window)
+                more = Spent.on_steps(person[some], steps.step, epsilon[some], limits.window)
                 fresh = np.isin(more.ids, known.check[spent.releases == 0])
-                begin_job(self._file, self._name, before, more, window, fresh)
+                begin_job(self._file, self._name, before, more, limits, fresh)
 
     def _repeated(
         self,
