@@ -13,6 +13,7 @@ from pglp_fast._kernels.trace.records import NOT_STARTED, LedgerRows
 from pglp_fast._util import times, validate as check
 from pglp_fast._util.arrays import ranges_of, starts_of
 from pglp_fast.errors import InvalidParameter
+from pglp_fast.io.labels import canonical
 from pglp_fast.policy.domain import Domain
 from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.space.locations import Locations
@@ -82,7 +83,8 @@ class Ledger:
     def index(self, person: int | str) -> int:
         """u of the person with this number; or with this label, where tables were released with
         ``ledger=``."""
-        at = np.flatnonzero(self.ids == (number_of(person) if isinstance(person, str) else person))
+        number = number_of(canonical(person)) if isinstance(person, str) else person
+        at = np.flatnonzero(self.ids == number)
         if not at.size:
             if isinstance(person, str):
                 raise InvalidParameter(f"the ledger has nobody called {check.brief(person)}")
