@@ -66,7 +66,7 @@ def holds_booleans(values: Any) -> bool:
     kind = getattr(getattr(values, "dtype", None), "kind", "")
     if kind == "O":
         return holds_booleans(np.asarray(values).reshape(-1).tolist())
-    return kind == "b" or isinstance(values, bool)
+    return bool(kind == "b") or isinstance(values, bool)
 
 
 def as_array(values: Any, name: str, error: type[PGLPError]) -> NDArray[Any]:

@@ -82,7 +82,7 @@ class Labeller:
     def number(self, labels: list[Any], which: NDArray[Any]) -> NDArray[np.int32]:
         """Codes of rows that have label ``which`` of ``labels``; -1 stays."""
         codes = np.full(len(labels) + 1, -1, np.int32)
-        names = labels if self.kind == "integer" else map(canonical, labels)
+        names: Iterable[Any] = labels if self.kind == "integer" else map(canonical, labels)
         codes[:-1] = np.fromiter(map(self._codes.__getitem__, names), np.int32, len(labels))
         return np.asarray(codes[which])
 
@@ -161,7 +161,7 @@ def person_name(value: Any) -> str:
 def person_codes(values: Iterable[Any]) -> NDArray[np.int64]:
     """A number for each person, the same for the same name. A ValueError as ``person_name``."""
     whole = isinstance(values, np.ndarray) and values.dtype.kind in "iu"
-    names = values if whole else np.array([person_name(v) for v in values], object)
+    names: Any = values if whole else np.array([person_name(v) for v in values], object)
     return np.unique(names, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
 
