@@ -2,7 +2,7 @@
 
 import math
 import operator
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -50,6 +50,23 @@ def _masked(values: Any) -> bool:
         inner = (list, tuple, np.ma.MaskedArray)
         return any(isinstance(v, inner) and _masked(v) for v in values)
     return bool(np.ma.is_masked(values))
+
+
+def holds_booleans(values: Any) -> bool:
+    """Whether there is a boolean, in a list or mapping too, where NumPy would take it for 0 or
+    1."""
+    if isinstance(values, Mapping):
+        values = list(values.values())
+    if isinstance(values, list | tuple):
+        return any(
+            isinstance(v, bool | np.bool_)
+            or (isinstance(v, list | tuple | np.ndarray) and holds_booleans(v))
+            for v in values
+        )
+    kind = getattr(getattr(values, "dtype", None), "kind", "")
+    if kind == "O":
+        return holds_booleans(np.asarray(values).reshape(-1).tolist())
+    return bool(kind == "b") or isinstance(values, bool)
 
 
 def as_array(values: Any, name: str, error: type[PGLPError]) -> NDArray[Any]:

@@ -15,6 +15,7 @@ from pglp_fast._util import validate as check
 from pglp_fast._util.stats import Interval
 from pglp_fast._util.threads import run_ranges
 from pglp_fast.errors import InvalidEvidence, InvalidParameter
+from pglp_fast.io.labels import person_codes
 from pglp_fast.space.locations import Locations
 
 from .attack_inputs import (
@@ -238,8 +239,11 @@ class Attack:
                 f"persons has shape {names.shape}: give one name or number for each of the "
                 f"{self.evidence.persons} users"
             )
-        codes = np.unique(names.astype(str), return_inverse=True)[1].reshape(-1)
-        return codes.astype(np.int64)[self.evidence.person]
+        try:
+            codes = person_codes(persons if isinstance(persons, list | tuple) else names)
+        except ValueError as error:
+            raise InvalidParameter(f"persons must be whole numbers or text: {error}") from None
+        return codes[self.evidence.person]
 
     def _rows(
         self,

@@ -10,6 +10,7 @@ from pglp_fast._kernels.policy import graph as graph_kernels
 from pglp_fast._util import validate as check
 from pglp_fast._util.times import MAX_PERIODS
 from pglp_fast.errors import InvalidParameter, InvalidTransition
+from pglp_fast.io.labels import person_codes
 from pglp_fast.space.grid import Grid
 from pglp_fast.space.locations import Locations, require_locations, require_on_map
 
@@ -105,12 +106,15 @@ def _persons_of(traces: Any, given: Any) -> NDArray[np.int64] | None:
     if given is None:
         own = getattr(traces, "user", None)
         return None if own is None else np.asarray(own.codes, np.int64)
-    names = np.asarray(check.listed(given, "persons", InvalidTransition), object).astype(str)
+    names = check.listed(given, "persons", InvalidTransition)
     if len(names) != len(traces):
         raise InvalidTransition(
             f"persons has {len(names)} names for {len(traces)} traces: give one for each trace"
         )
-    return np.unique(names, return_inverse=True)[1].reshape(-1).astype(np.int64)
+    try:
+        return person_codes(names)
+    except ValueError as error:
+        raise InvalidTransition(f"persons must be whole numbers or text: {error}") from None
 
 
 def _periods_of(

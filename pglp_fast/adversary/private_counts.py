@@ -20,8 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pglp_fast._util import validate as check
+from pglp_fast.errors import InvalidParameter
 
 Whole = NDArray[np.int64]
+# of noise: its draws, at most some 45 times that, are then whole numbers that float64 tells apart
+_MOST_SCALE = 2.0**40
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,12 @@ class Private:
     def __post_init__(self) -> None:
         check.epsilon(self.epsilon)
         check.whole(self.contribution, "contribution", 1, 1 << 31)
+        if self.contribution / self.epsilon > _MOST_SCALE:
+            raise InvalidParameter(
+                f"contribution / epsilon is {self.contribution / self.epsilon:.3g}: noise of that "
+                "scale is beyond what floats count exactly (2^40), and hides every count anyway. "
+                "Raise private, or lower contribution"
+            )
         if self.rng is not None:
             check.whole(self.rng, "rng", 0)
 

@@ -292,9 +292,12 @@ def _chosen(options: argparse.Namespace, tracks: Any) -> Any:
     """The fixes of the users that are wanted."""
     import numpy as np
 
-    wanted = options.users or options.except_users
-    if wanted is None:
+    from pglp_fast.io.labels import label_name
+
+    given = options.users or options.except_users
+    if given is None:
         return tracks
+    wanted = [label_name(name) for name in given]
     if options.users and options.except_users:
         raise pf.InvalidParameter("give --users or --except-users, not both")
     labels = [str(label) for label in tracks.users]

@@ -9,7 +9,7 @@ import numpy as np
 import pglp_fast as pf
 from pglp_fast.pipeline.maps import Bounds, describe, open_model
 from pglp_fast.pipeline.table_facts import released_facts
-from pglp_fast.space.projection import KM_PER_DEGREE
+from pglp_fast.space.projection import KM_PER_DEGREE, MOST_LON
 
 from .terminal import note
 
@@ -22,9 +22,11 @@ def bounds_of(parts: Iterable[pf.Tracks], source: str) -> Bounds:
     where that is the narrower one."""
     low, high = np.full(3, np.inf), np.full(3, -np.inf)
     for tracks in parts:
-        at = np.stack([tracks.lat, tracks.lon, tracks.lon % 360])
         with np.errstate(invalid="ignore"):
-            at = at[:, (np.abs(at[0]) <= 90) & (np.abs(at[1]) <= 180)]
+            there = (np.abs(tracks.lat) <= 90) & (np.abs(tracks.lon) <= MOST_LON)
+        lat, lon = tracks.lat[there], tracks.lon[there]
+        lon = np.where(np.abs(lon) > 180, (lon + 180) % 360 - 180, lon)
+        at = np.stack([lat, lon, lon % 360])
         low = np.minimum(low, at.min(axis=1, initial=np.inf))
         high = np.maximum(high, at.max(axis=1, initial=-np.inf))
     if not np.isfinite(low).all():

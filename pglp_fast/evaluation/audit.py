@@ -4,7 +4,7 @@ The certificate proves what is drawn from; the audit asks what comes out. It cal
 ``start`` and ``step``, and looks at nothing else of a mechanism: a bug anywhere below that shows in
 what is released is a bug that it can find. It is no proof: it passes what it cannot refute."""
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,7 @@ from pglp_fast._util import validate as check
 from pglp_fast.errors import InvalidParameter
 from pglp_fast.space.locations import Locations
 
-from .audit_events import Along, Sample, Trial, bounds
+from .audit_events import Along, Pairs, Sample, Trial, bounds
 from .audit_pairs import audited_pairs
 from .audit_traces import Numbers, releaser_trials
 
@@ -169,8 +169,12 @@ def _mechanism_trials(
     if not len(pairs):
         return
 
+    def released(cells: Any, **how: Any) -> Any:
+        out = m.release(cells, rng=rng, **how)
+        return check.cells_or_missing(out, locations.size, "release")
+
     def sample(s: int) -> Sample:
-        return Sample.of(m.release(np.full(draws, s), users=numbers.take(draws), rng=rng))
+        return Sample.of(released(np.full(draws, s), users=numbers.take(draws)))
 
     samples = {int(s): sample(int(s)) for s in np.unique(pairs)}
     hops = m.graph.distance(pairs[:, 0], pairs[:, 1])
@@ -179,23 +183,20 @@ def _mechanism_trials(
     for (s, r), far in zip(pairs.tolist(), hops.tolist()):
         beyond = _towards(locations, s, r), _towards(locations, r, s)
         yield Trial("release", (s, r), far, (samples[s], samples[r]), int, beyond)
-    s, r, size = int(pairs[0, 0]), int(pairs[0, 1]), locations.size
+    s, r, coded = int(pairs[0, 0]), int(pairs[0, 1]), Pairs(locations.size)
     n = draws // 4
 
     def twice(first: int, users: Any, t: Any) -> Sample:
         cells = np.repeat([first, s], n)
-        both = np.asarray(m.release(cells, users=users, t=t, rng=rng), np.int64).reshape(2, n)
-        return Sample.of(both[0] * size + both[1])
-
-    def decode(code: int) -> tuple[int, int]:
-        return code // size, code % size
+        both = released(cells, users=users, t=t).reshape(2, n)
+        return Sample.of(coded.code(both[0], both[1]))
 
     for lag in _LAGS:
         two = tuple(twice(first, numbers.apart(n, lag), 0) for first in (s, r))
-        yield Trial("two users", ((s, s), (r, s)), float(hops[0]), (two[0], two[1]), decode)
+        yield Trial("two users", ((s, s), (r, s)), float(hops[0]), (two[0], two[1]), coded.decode)
     when = np.repeat([0, 1], n)
     two = tuple(twice(first, np.tile(numbers.take(n), 2), when) for first in (s, r))
-    yield Trial("two times", ((s, s), (r, s)), float(hops[0]), (two[0], two[1]), decode)
+    yield Trial("two times", ((s, s), (r, s)), float(hops[0]), (two[0], two[1]), coded.decode)
 
 
 def _towards(locations: Locations, s: int, r: int) -> list[Along]:
@@ -207,7 +208,13 @@ def _towards(locations: Locations, s: int, r: int) -> list[Along]:
     direction = at[s] - at[r]
     axes = np.flatnonzero(direction)
     sign = np.sign(direction[axes])
+
+    def beyond(far: Callable[[Any], Any]) -> Along:
+        return lambda cells: np.where(
+            cells >= 0, far(at[cells] - at[s]), -np.inf
+        )  # -1 lies nowhere
+
     return [
-        lambda cells: (at[cells] - at[s]) @ direction,
-        lambda cells: ((at[cells] - at[s])[:, axes] * sign).min(axis=1),
+        beyond(lambda away: away @ direction),
+        beyond(lambda away: (away[:, axes] * sign).min(axis=1)),
     ]

@@ -30,7 +30,7 @@ class Counts(NamedTuple):
 
     @classmethod
     def of(cls, codes: Codes) -> "Counts":
-        if len(codes) and codes.max() < 4 * len(codes):  # no need to sort
+        if len(codes) and codes.min() >= 0 and codes.max() < 4 * len(codes):  # no need to sort
             all_counts = np.bincount(codes)
             distinct = np.flatnonzero(all_counts)
             return cls(distinct, all_counts[distinct], len(codes))
@@ -43,6 +43,19 @@ class Counts(NamedTuple):
             return np.zeros(len(codes), np.int64)
         place = np.minimum(np.searchsorted(self.codes, codes), len(self.codes) - 1)
         return np.where(self.codes[place] == codes, self.counts[place], 0)
+
+
+class Pairs(NamedTuple):
+    """Codes of two outputs together, each a location or -1, of so many locations."""
+
+    size: int
+
+    def code(self, first: Codes, second: Codes) -> Codes:
+        return np.asarray((np.asarray(first, np.int64) + 1) * (self.size + 1) + second + 1)
+
+    def decode(self, code: int) -> tuple[int, int]:
+        first, second = divmod(code, self.size + 1)
+        return first - 1, second - 1
 
 
 class Sample(NamedTuple):

@@ -29,7 +29,7 @@ from pglp_fast.policy.domain import Domain
 from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.policy.graph_repair import repair
 
-from .audit_events import Sample, Trial
+from .audit_events import Pairs, Sample, Trial
 from .audit_pairs import audited_pairs
 
 Cells = NDArray[np.int64]
@@ -101,6 +101,7 @@ class _Rounds:
     def __init__(self, T: Any, limit: int, seed: int, numbers: Numbers):
         self.T, self.limit, self.seed, self.numbers = T, limit, seed, numbers
         self.size = T.graph.locations.size
+        self._coded = Pairs(self.size)
         self.calibration = getattr(T, "calibration", "component")
         prior = T.model.stationary()
         stays = np.min([T.model.matrix(p).diagonal() for p in range(T.model.periods)], axis=0)
@@ -164,17 +165,14 @@ class _Rounds:
             for k, hops in ((1, 2 * once), (2, once)):
                 yield Trial(
                     "whole traces", (inputs[0], inputs[k]), hops, (samples[0], samples[k]),
-                    self._decode,
+                    self._coded.decode,
                 )  # fmt: skip
 
     def _released(self, traces: Cells) -> Sample:
         """Released traces of two steps, coded."""
         stream = self._stream(len(traces))
         z = [np.asarray(stream.step(cells).released, np.int64) for cells in traces.T]
-        return Sample.of(z[0] * self.size + z[1])
-
-    def _decode(self, code: int) -> tuple[int, int]:
-        return code // self.size, code % self.size
+        return Sample.of(self._coded.code(z[0], z[1]))
 
     def two_users(self, n: int) -> Iterator[Trial]:
         """Users with adjacent numbers at one step, the lower one even or odd."""
@@ -183,9 +181,9 @@ class _Rounds:
             for first in (s, r):
                 stream = self.T.start(users=self.numbers.adjacent(n, odd))
                 z = np.asarray(stream.step(np.tile([first, s], n)).released, np.int64)
-                samples.append(Sample.of(z[0::2] * self.size + z[1::2]))
+                samples.append(Sample.of(self._coded.code(z[0::2], z[1::2])))
             inputs, hops = ((s, s), (r, s)), promised(self.T.graph, np.array([s, r]))
-            yield Trial("two users", inputs, hops, (samples[0], samples[1]), self._decode)
+            yield Trial("two users", inputs, hops, (samples[0], samples[1]), self._coded.decode)
 
     def silence(self, missing: int, n: int) -> Iterator[Trial]:
         """After one known location and some missing steps: the policy on what is possible then."""

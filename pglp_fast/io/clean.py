@@ -12,7 +12,7 @@ from pglp_fast._util.threads import run_ranges
 from pglp_fast._util.times import moment
 from pglp_fast.errors import InvalidLocation, InvalidParameter
 from pglp_fast.space.grid import Grid
-from pglp_fast.space.projection import EARTH_RADIUS_KM
+from pglp_fast.space.projection import EARTH_RADIUS_KM, MOST_LON
 
 from .tracks import Tracks
 
@@ -41,7 +41,7 @@ def clean(
     report = tracks.report
 
     with np.errstate(invalid="ignore"):
-        keep &= (np.abs(tracks.lat) <= 90) & (np.abs(tracks.lon) <= 180)
+        keep &= (np.abs(tracks.lat) <= 90) & (np.abs(tracks.lon) <= MOST_LON)
     left = int(keep.sum())
     report = report.then("coordinates missing or not on Earth", len(tracks) - left)
 

@@ -18,7 +18,7 @@ from pglp_fast.errors import InvalidTable
 
 from .fix_batches import Batch, RawBatch, Reading, join, settle
 from .geolife_modes import read_modes
-from .labels import Coded, Labeller
+from .labels import Coded, Labeller, canonical
 from .parse import parse
 from .reading_report import Malformed
 from .text import Layout
@@ -91,7 +91,9 @@ def _with_modes(tracks: Tracks, files: dict[Path, str]) -> Tracks:
     for folder in sorted({file.parent.parent for file in files}):
         known = read_modes(folder)
         if known.mode:
-            at = np.flatnonzero(user == int(np.flatnonzero(tracks.users == folder.name)[0]))
+            at = np.flatnonzero(
+                user == int(np.flatnonzero(tracks.users == canonical(folder.name))[0])
+            )
             spell = known.at(tracks.ms[at])
             mode[at] = labeller.number(known.mode, spell)
     return replace(tracks, columns={**tracks.columns, "category": Coded(mode, labeller)})

@@ -69,14 +69,15 @@ def release_batches(
     ReleasedBatches
         An iterator of record batches with the columns of ``release_table``; all of them together
         are what ``release_table`` makes of the whole, bit for bit. Its ``outcome`` counts what
-        became of the rows; at the end it has the certificate.
+        became of the rows; at the end it has the certificate, of persons who move. (Of rows
+        that are released one by one, ``pf.certify(plan.for_rows())`` proves what is drawn from.)
 
     Notes
     -----
     A row that belongs to a step before the last one of its person comes too late: its noise is
     gone. It is refused, or with on_error="skip" kept unreleased, with status "late". A further row
-    of the last step repeats its release. Without a mobility model, what is kept of a person is its
-    label and a count.
+    of the last step repeats its release, or is beyond the budget as its first row was. Without a
+    mobility model, what is kept of a person is its label and a count.
     """
     return ReleasedBatches(batches, plan, resident)
 
@@ -193,6 +194,10 @@ class _Moving:
                            np.where(np.diff(whose, prepend=-1) != 0, known.cell[whose], -1),
                            )  # fmt: skip
         known, drawn, marks = self._drawn(known, whose, steps.step, cells[leads], own)
+        decided = step_numbers(ms[at], plan.step_ms)
+        order = np.lexsort((decided, row))
+        last = order[np.flatnonzero(np.diff(row[order], append=-1) != 0)]
+        known.step[row[last]], known.over[row[last]] = decided[last], steps.over[last]
         if own is not None and choice is not None:
             own = followed(own, plan.places, whose, drawn)
             ends = np.flatnonzero(np.diff(whose, append=-1) != 0)
@@ -225,11 +230,11 @@ class _Moving:
             admit = admission(plan, before, person, epsilon)
             steps = lay_out(row, ms, plan.step_ms, None, admit=admit)
             yield steps
-            some, window = steps.rows, plan.limits.window
+            some, limits = steps.rows, plan.limits
             if some.size:
-                more = Spent.on_steps(person[some], steps.step, epsilon[some], window)
+                more = Spent.on_steps(person[some], steps.step, epsilon[some], limits.window)
                 fresh = np.isin(more.ids, known.check[spent.releases == 0])
-                begin_job(self._file, self._name, before, more, window, fresh)
+                begin_job(self._file, self._name, before, more, limits, fresh)
 
     def _repeated(
         self,
@@ -242,18 +247,20 @@ class _Moving:
         status: NDArray[np.uint8],
         choice: Choice | None,
     ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The fixes of new steps. Those of a person's last step repeat it; others are late."""
+        """The fixes of new steps. Those of a person's last step repeat it, or what was decided on
+        it; others are late."""
         step, last = step_numbers(ms[at], self._plan.step_ms), known.step[row]
         late, same = at[step < last], at[step == last]
         if late.size and self._plan.on_error == "raise":
             raise InvalidTable(
-                f"row {batch.first + int(late[0])} comes too late: its person has released a "
-                "later step already. Sort the batches by time, or keep such rows unreleased with "
+                f"row {batch.first + int(late[0])} comes too late: its person has had a later step "
+                "already. Sort the batches by time, or keep such rows unreleased with "
                 "on_error='skip'"
             )
-        status[late], status[same] = LATE, REPEAT
         again = row[step == last]
-        out[same] = known.cell[again]
+        over = known.over[again] == 1
+        status[late], status[same] = LATE, np.where(over, BUDGET, REPEAT)
+        out[same] = np.where(over, -1, known.cell[again])
         if choice is not None:
             choice.policy[same], choice.epsilon[same] = known.policy[again], known.epsilon[again]
         new = step > last
@@ -285,7 +292,7 @@ class _Moving:
             flags[some] = flags_of(out.surrogate, out.exposed, out.counts[:, _ADDED])
         ends = start[1:][np.diff(start) > 0] - 1
         known = Known(known.facts.copy(), join_users(states))
-        known.step[row[ends]], known.cell[row[ends]] = step[ends], drawn[ends]
+        known.cell[row[ends]] = drawn[ends]
         return known, drawn, flags
 
     def _choices(self, events: int, choice: Choice | None) -> Choices:

@@ -35,8 +35,10 @@ def admitted(
     persons have these numbers."""
     order = np.argsort(person, kind="stable")
     ids, counts = np.unique(person, return_counts=True)
-    found = nothing_spent(len(ids)) if past is None else past.select(ids)
-    spent = found.spending if isinstance(found, Ledger) else found
+    if isinstance(past, Ledger):
+        spent = past.in_steps_of(plan.limits).select(ids).spending
+    else:
+        spent = nothing_spent(len(ids)) if past is None else past.select(ids)
     out = np.empty(len(person), np.bool_)
     out[order] = admit(plan.limits, spent, starts_of(counts), steps[order], epsilons[order])
     return out
@@ -94,7 +96,7 @@ class Booking:
             if self._folder is not None:
                 write_ledger(self._folder / BEFORE, before)
             yield before
-            begin_job(self.file, self._job, before, self.spent, self._plan.limits.window)
+            begin_job(self.file, self._job, before, self.spent, self._plan.limits)
 
     def settle(self, own: Ledger | None) -> None:
         """Write down which edges were kept, by persons as they are numbered in ledgers."""

@@ -18,7 +18,7 @@ from pglp_fast.traces.engine import State
 from pglp_fast.traces.state_rows import from_bytes, join_users, take_users, to_bytes
 
 Ints = NDArray[np.int64]
-_FACTS = 7  # numbers that are kept of a person, besides its state
+_FACTS = 8  # numbers that are kept of a person, besides its state
 _AT_ONCE = 500  # persons of a query
 
 
@@ -29,9 +29,9 @@ class Known(NamedTuple):
     ----------
     facts : of each person
         its number, which keys the noise; another number of its label, for two persons must not
-        share one, and which is the one in ledgers; the last step with a release, -1 before the
-        first; what was released; the batch that had the person last; policy and epsilon of the
-        last release
+        share one, and which is the one in ledgers; the last step that was decided on, -1 before the
+        first; what was released last; the batch that had the person last; policy and epsilon of
+        the last release; 1 if the last step was beyond the budget
     state : what the adversary knows of each
     """
 
@@ -65,6 +65,10 @@ class Known(NamedTuple):
     @property
     def epsilon(self) -> NDArray[np.float64]:
         return self.facts[:, 6].view(np.float64)
+
+    @property
+    def over(self) -> Ints:
+        return self.facts[:, 7]
 
     def take(self, rows: Ints) -> "Known":
         return Known(self.facts[rows], take_users(self.state, rows))

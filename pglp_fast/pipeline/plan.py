@@ -340,7 +340,9 @@ class Plan:
                     f"{name} is an object in memory: save it, and give the plan its path or "
                     "spelling, to write it as TOML"
                 )
-        plan_file.write(path, {f.name: getattr(self, f.name) for f in fields(self)})
+        said = {f.name: getattr(self, f.name) for f in fields(self)}
+        spelt = None if self.rules is None else self.rules.spelt
+        plan_file.write(path, said | {"schedule": spelt})
 
     @classmethod
     def from_toml(cls, path: Path) -> "Plan":

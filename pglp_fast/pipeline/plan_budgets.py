@@ -46,7 +46,7 @@ def limits_of(budgets: Mapping[int | str | None, float], step_ms: int | None) ->
             )
         steps = window if isinstance(window, int | None) else _steps(window, step_ms or 1)
         limits[steps] = min(budget, limits.get(steps, budget))
-    return Limits(limits or None)
+    return Limits(limits or None, step_ms=step_ms)
 
 
 def _steps(window: str, step_ms: int) -> int:

@@ -67,7 +67,7 @@ def digest_of(plan: "Plan", names: Sequence[str]) -> str:
     plain = {name: getattr(plan, name) for name in names}
     ahead = None if plan.model is None else plan.model.notes.get("ahead_ms")
     said = [plan.facts, plain, ahead, plan.allow_outside, plan.seed]
-    said += [] if plan.schedule is None else [plan.schedule]
+    said += [] if plan.rules is None else [plan.rules.spelt]
     text = json.dumps(said, default=_plain)
     return hashlib.sha256(text.encode()).hexdigest()
 

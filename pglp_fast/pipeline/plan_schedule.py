@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from pglp_fast._util import validate as check
 from pglp_fast._util.times import duration
 from pglp_fast.errors import InvalidParameter
+from pglp_fast.io.labels import person_name
 from pglp_fast.traces.policies import DEFAULT
 from pglp_fast.traces.schedule import Moment, Schedule
 
@@ -38,7 +39,9 @@ class Rules:
     Attributes
     ----------
     persons : dict
-        By label, what holds for a person at all times.
+        By the label's name, what holds for a person at all times.
+    spelt : dict
+        The schedule, persons and periods by their names.
     released : dict or None
     """
 
@@ -57,7 +60,12 @@ class Rules:
         self._names = names
         times = self._read(schedule, "times")
         periods = {_period(k): v for k, v in self._read(schedule, "periods").items()}
-        self.persons = {str(k): v for k, v in self._read(schedule, "persons").items()}
+        self.persons = _by_name(self._read(schedule, "persons"))
+        spell: dict[str, Any] = {"persons": person_name, "periods": lambda key: str(_period(key))}
+        self.spelt = {
+            key: {spell[key](k): v for k, v in rules.items()} if rules and key in spell else rules
+            for key, rules in schedule.items()
+        }
         self.released = schedule.get("released")
         for name in self.released or {}:
             self._policy(name, "released")
@@ -121,6 +129,25 @@ class Rules:
         at = self._policies.by_place(size)
         number = np.array([self._names.index(name) for name in self._policies.names])
         return np.asarray(np.where(at >= 0, number[at], -1))
+
+
+def _by_name(rules: dict[Any, Said]) -> dict[str, Said]:
+    """Rules of persons by their labels' names, as tables are read."""
+    out, keys = dict[str, Said](), dict[str, Any]()
+    for key, said in rules.items():
+        try:
+            name = person_name(key)
+        except ValueError as error:
+            raise InvalidParameter(
+                f"schedule, persons: {check.brief(key)} must be a whole number or text: {error}"
+            ) from None
+        if name in out:
+            raise InvalidParameter(
+                f"schedule, persons: {check.brief(keys[name])} and {check.brief(key)} are one "
+                f"person, {name!r}: give one rule"
+            )
+        out[name], keys[name] = said, key
+    return out
 
 
 def _schedule(

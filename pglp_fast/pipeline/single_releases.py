@@ -178,7 +178,7 @@ class BookedRows:
             before, old = file.read_after(*self._alone.totals()), self._alone.counted()
             self._alone.renew(before)
             added = self._alone(batch)
-            begin_job(file, self._name, before, self._alone.spent(old), plan.limits.window)
+            begin_job(file, self._name, before, self._alone.spent(old), plan.limits)
         return added
 
 

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from pglp_fast._util import validate as check
 from pglp_fast.errors import InvalidParameter
+from pglp_fast.io.labels import person_codes
 
 from . import limits
 
@@ -63,7 +64,10 @@ def names_of(values: NDArray[Any] | None, each: str, rows: NDArray[np.int64]) ->
 
 def codes_of(values: NDArray[Any]) -> NDArray[np.int64]:
     """A number for each name, the same for the same."""
-    return np.unique(values.astype(str), return_inverse=True)[1].reshape(-1).astype(np.int64)
+    try:
+        return person_codes(values)
+    except ValueError as error:
+        raise InvalidParameter(f"users must be whole numbers or text: {error}") from None
 
 
 def told_apart(names: list[str], each: str) -> list[str]:

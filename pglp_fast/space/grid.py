@@ -12,7 +12,7 @@ from pglp_fast._util import validate as check
 from pglp_fast.errors import InvalidLocation
 
 from .locations import Locations
-from .projection import KM_PER_DEGREE, Equirectangular
+from .projection import KM_PER_DEGREE, Equirectangular, east_of
 
 
 class Grid(Locations):
@@ -140,13 +140,6 @@ class Grid(Locations):
     def offset_km(self) -> tuple[float, float]:
         return (0.0, 0.0)
 
-    @property
-    def _across(self) -> bool:
-        """Whether cells lie beyond 180 degrees east."""
-        place = self._projection()
-        far = place.lon0 + self.cols * self.scale[0] / place.km_per_lon_degree
-        return far > 180 + 1e-9
-
     def _same_lattice(self, other: Locations) -> bool:
         if isinstance(other, Grid):  # no need to lay out the lattice
             return (self.rows, self.cols) == (other.rows, other.cols)
@@ -170,14 +163,11 @@ class Grid(Locations):
     def locate(self, lat: ArrayLike, lon: ArrayLike) -> check.Cells:
         """The cell that holds each point, -1 outside (and for NaN).
 
-        A cell holds its south and west side, not its north and east.
+        A cell holds its south and west side, not its north and east. Longitudes are -180..180 or
+        0..360: 359.5 is where -0.5 is.
         """
         place = self._projection()
-        if self._across:
-            east = check.floats(lon, "lon", InvalidLocation)
-            with np.errstate(invalid="ignore"):
-                lon = np.where(east < place.lon0, east + 360, east)
-        km = place.to_km(lat, lon)
+        km = place.to_km(lat, east_of(lon, place.lon0))
         with np.errstate(invalid="ignore"):
             col, row = np.floor(km[..., 0] / self.scale[0]), np.floor(km[..., 1] / self.scale[1])
             inside = (col >= 0) & (col < self.cols) & (row >= 0) & (row < self.rows)

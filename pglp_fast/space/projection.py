@@ -10,7 +10,19 @@ from pglp_fast._util import validate as check
 from pglp_fast.errors import InvalidLocation
 
 EARTH_RADIUS_KM = 6371.0088
+MOST_LON = 360.0  # degrees: some count from -180 to 180, some from 0 to 360
 KM_PER_DEGREE = math.radians(1.0) * EARTH_RADIUS_KM
+
+
+def east_of(lon: ArrayLike, west: float) -> NDArray[np.float64]:
+    """Longitudes as they are counted from a west on, west..west + 360; those that are none, beyond
+    360 degrees, as they are."""
+    east = check.floats(lon, "lon", InvalidLocation)
+    with np.errstate(invalid="ignore"):
+        turned = (np.abs(east) <= MOST_LON) & ~((east >= west) & (east < west + 360))
+        if not turned.any():
+            return east
+        return np.where(turned, east - 360 * np.floor((east - west) / 360), east)
 
 
 @dataclass(frozen=True)

@@ -103,12 +103,9 @@ def choices_of(
     if epsilon is None:
         number, value = np.zeros(n, np.int64), np.full(n, epsilons.values[0])
     else:
-        given = _spread(epsilon, "epsilon", asked)
-        if given.dtype.kind == "b":
-            raise InvalidParameter(
-                "epsilon must be numbers, got booleans: np.where(mask, a, b) makes some of them"
-            )
-        value = check.floats(given, "epsilon")
+        if check.holds_booleans(epsilon):
+            raise InvalidParameter("epsilon must be numbers, not booleans: True is no epsilon")
+        value = check.floats(_spread(epsilon, "epsilon", asked), "epsilon")
         _check_epsilons(value, asked)
         number = epsilons.numbers(value) if n else np.zeros(0, np.int64)
     return Choices((which + len(policies) * number).astype(np.int32), value, places)

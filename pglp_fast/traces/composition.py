@@ -1,5 +1,6 @@
 """Composition of everything that was released about persons (spec sections 8 and 10)."""
 
+from dataclasses import replace
 from functools import reduce
 from typing import Any
 
@@ -15,9 +16,10 @@ from pglp_fast.mechanisms.contract import Mechanism
 from pglp_fast.policy.graph import PolicyGraph, require_policy
 from pglp_fast.space.locations import require_same_map
 
-from .ledger import Ledger
+from .ledger import EVERYBODY_ELSE, Ledger
+from .ledger_rows import unstarted_rows
 from .policies import PolicySet
-from .spending import nothing_spent
+from .spending import Spending, nothing_spent
 
 Ints = NDArray[np.int64]
 
@@ -34,8 +36,9 @@ def compose(*releases: Any) -> Ledger:
     *releases : Ledger, Stream, TraceResult, Mechanism or tuple
         Ledgers, or what has one: a stream, the result of a run. Their persons are matched by
         number (``Ledger.ids``); who is not in one released nothing there. A mechanism, or a tuple
-        (epsilon, G), is one release about everybody; (epsilon, G, persons) about the persons with
-        these numbers. Without any ledger, everybody is one person.
+        (epsilon, G), is one release about everybody, those too who are met later
+        (``Ledger.others``); (epsilon, G, persons) about the persons with these numbers. Where
+        nobody is named, there is one person.
 
     Returns
     -------
@@ -45,7 +48,9 @@ def compose(*releases: Any) -> Ledger:
     Notes
     -----
     Of a tuple or a mechanism it is not known when it was released: it counts in every window of a
-    budget by window.
+    budget by window. So does, of two ledgers whose steps have different durations, what is known
+    by the steps of one of them. In whatever order and groups releases are composed, the sums and
+    the edges are the same.
 
     Examples
     --------
@@ -63,14 +68,20 @@ def compose(*releases: Any) -> Ledger:
     told = [np.asarray(ledger.ids) for ledger in known]
     told += [persons for _, _, persons in single if persons is not None]
     ids = reduce(_union, told) if told else np.zeros(1, np.int64)
-    for epsilon, graph, persons in single:
-        known.append(_one_release(epsilon, graph, ids if persons is None else persons))
+    known += [_one_release(*one) for one in single]
     first = known[0].policies.locations
     for ledger in known[1:]:
         require_same_map(
             ledger.policies.locations, first, "the policies that are composed", InvalidPolicy
         )
-    return reduce(_both, (ledger.select(ids) for ledger in known))
+    if all(ledger.others is None for ledger in known):
+        return reduce(_both, (ledger.select(ids) for ledger in known))
+    ids = np.append(ids, EVERYBODY_ELSE)
+    return reduce(_both, (_own(ledger.select(ids)) for ledger in known)).without_others()
+
+
+def _own(ledger: Ledger) -> Ledger:
+    return replace(ledger, others=None)
 
 
 def _union(a: Ints, b: Ints) -> Ints:
@@ -103,19 +114,17 @@ def _single(release: Any) -> tuple[float, PolicyGraph, Ints | None]:
     return check.epsilon(release[0]), require_policy(release[1]), numbers
 
 
-def _one_release(epsilon: float, graph: PolicyGraph, ids: Ints) -> Ledger:
-    """The ledger of one release about some persons, at a step that is not known."""
-    n, policies = len(ids), PolicySet((graph,))
-    nothing = np.zeros(n + 1, np.int64)
-    rows = LedgerRows(
-        np.full(n, NOT_STARTED, np.int64), nothing, np.empty(0, np.int32), nothing,
-        np.empty((0, 2), np.int32), np.ones((n, 1), np.uint64),
-    )  # fmt: skip
+def _one_release(epsilon: float, graph: PolicyGraph, persons: Ints | None) -> Ledger:
+    """The ledger of one release about some persons, or everybody, at a step that is not known."""
+    ids, policies = np.array([EVERYBODY_ELSE]) if persons is None else persons, PolicySet((graph,))
+    n = len(ids)
+    rows = unstarted_rows(n, 1)._replace(used=np.ones((n, 1), np.uint64))
     spent = nothing_spent(n)._replace(
         releases=np.ones(n, np.int64), high=np.full(n, epsilon), since=np.full(n, check.MAX_TIME),
         shares=np.full((n, 1 if policies.weighted else 0), epsilon),
     )  # fmt: skip
-    return Ledger(ids, policies, spent, rows, no_sets())
+    made = Ledger(ids, policies, spent, rows, no_sets())
+    return made.without_others() if persons is None else made
 
 
 def no_sets() -> Rows:
@@ -131,11 +140,21 @@ def _both(a: Ledger, b: Ledger) -> Ledger:
     rows = LedgerRows(kind, start, cells, edge_start, edges, used_a | used_b)
     lost = [ledger.unsettled for ledger in (a, b) if ledger.unsettled is not None]
     unsettled = sum(lost[1:], lost[0]) if lost else None
-    own = [
-        ledger.spending._replace(shares=_shares_over(policies, ledger, at))
-        for ledger, at in ((a, list(range(len(a.policies)))), (b, numbers))
-    ]
-    return Ledger(a.ids, policies, own[0] + own[1], rows, shared, unsettled)
+    spent_a, spent_b, step_ms = _on_one_clock(a, b)
+    spent_a = spent_a._replace(shares=_shares_over(policies, a, list(range(len(a.policies)))))
+    spent_b = spent_b._replace(shares=_shares_over(policies, b, numbers))
+    return Ledger(a.ids, policies, spent_a + spent_b, rows, shared, unsettled, step_ms=step_ms)
+
+
+def _on_one_clock(a: Ledger, b: Ledger) -> tuple[Spending, Spending, int | None]:
+    """What both spent, by steps of one duration, and that; of steps of another it is not known when
+    they were. Those that are remembered one by one are kept rather than others."""
+    mine, theirs = a.spending, b.spending
+    if a.step_ms == b.step_ms:
+        return mine, theirs, a.step_ms
+    if (len(theirs.steps) > 0, theirs.dated) > (len(mine.steps) > 0, mine.dated):
+        return mine.undated(), theirs, b.step_ms
+    return mine, theirs.undated(), a.step_ms
 
 
 def _shares_over(policies: PolicySet, ledger: Ledger, numbers: list[int]) -> NDArray[np.float64]:

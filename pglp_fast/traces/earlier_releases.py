@@ -47,7 +47,9 @@ class Past(NamedTuple):
         was released: that counts as spent all the same, but takes no edge away."""
         if self.file is None:
             if limits:
-                spent = own if self.known is None else self.known.select(ids).spending + own
+                spent = own
+                if self.known is not None:
+                    spent = self.known.in_steps_of(limits).select(ids).spending + own
                 limits.check(ids, spent, trace.start, trace.steps, epsilons)
             yield
             return

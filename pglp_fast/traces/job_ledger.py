@@ -13,7 +13,7 @@ from pglp_fast.errors import InvalidState
 from .composition import compose
 from .ledger import Ledger
 from .ledger_file import LedgerFile, empty_ledger
-from .spending import Floats, Ints, Spending, nothing_spent
+from .spending import Floats, Ints, Limits, Spending, join_spending, nothing_spent
 
 BEGUN, SETTLED = "begun", "settled"
 
@@ -58,14 +58,10 @@ class Spent(NamedTuple):
     @classmethod
     def joined(cls, parts: "list[Spent]") -> "Spent":
         """Of steps, from several parts with different persons."""
-        each = [nothing_spent(0), *(part.spending for part in parts)]
-        releases, high, low, since = (np.concatenate(c) for c in zip(*(s[:4] for s in each)))
-        steps, epsilons = (np.concatenate(c) for c in zip(*(s[5:7] for s in each)))
-        start = starts_of(np.concatenate([np.diff(s.start) for s in each]))
+        spent = join_spending([nothing_spent(0), *(part.spending for part in parts)])
         ids = np.concatenate([np.zeros(0, np.int64), *(part.ids for part in parts)])
         # what was spent under each policy is told when steps are settled
-        none = np.zeros((len(releases), 0))
-        return cls(ids, Spending(releases, high, low, since, start, steps, epsilons, none))
+        return cls(ids, spent._replace(shares=np.zeros((len(ids), 0))))
 
 
 def begin_job(
@@ -73,14 +69,16 @@ def begin_job(
     job: str,
     before: Ledger,
     spent: Spent,
-    window: int,
+    limits: Limits,
     begins: NDArray[np.bool_] | None = None,
 ) -> None:
     """Write down what a job is going to release. The caller is alone with the file.
 
     ``before``: what the file holds; ``begins``: for whom the job writes the first time; everybody,
     unless given."""
-    more = replace(empty_ledger(spent.ids, file.policies), spending=spent.spending)
+    more = replace(
+        empty_ledger(spent.ids, file.policies), spending=spent.spending, step_ms=limits.step_ms
+    )
     if spent.under is None:
         busy = spent.spending.releases > 0
         busy &= True if begins is None else begins
@@ -91,7 +89,7 @@ def begin_job(
             used[under] |= file.policies.words([k])
         more = replace(more, rows=more.rows._replace(used=used))
     after = compose(before, more)
-    after = replace(after, spending=after.spending.remembering(window))
+    after = replace(after, spending=after.spending.remembering(limits.window))
     file.write(after, {**file.jobs(), job: BEGUN if spent.under is None else SETTLED})
 
 

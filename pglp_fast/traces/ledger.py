@@ -2,7 +2,7 @@
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -10,15 +10,19 @@ from numpy.typing import NDArray
 
 from pglp_fast._kernels.base.rows import Rows
 from pglp_fast._kernels.trace.records import NOT_STARTED, LedgerRows
-from pglp_fast._util import validate as check
+from pglp_fast._util import times, validate as check
 from pglp_fast._util.arrays import ranges_of, starts_of
 from pglp_fast.errors import InvalidParameter
+from pglp_fast.io.labels import canonical
 from pglp_fast.policy.domain import Domain
 from pglp_fast.policy.graph import PolicyGraph
 from pglp_fast.space.locations import Locations
 
+from .ledger_rows import join_rows, take_rows, unstarted_rows
 from .policies import PolicySet
-from .spending import Spending
+from .spending import Limits, Spending, join_spending, nothing_spent
+
+EVERYBODY_ELSE = -1  # the number of their row
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +53,11 @@ class Ledger:
     unsettled : int64 array, optional
         How many releases were begun of which nothing more is known: no edge counts as kept by
         them.
+    others : Ledger, optional
+        Of one row: what was released about everybody, and so about each person who is not among
+        ``ids``.
+    step_ms : int, optional
+        Duration of the steps of ``spending``, where it is known.
     """
 
     ids: NDArray[np.int64]
@@ -57,6 +66,8 @@ class Ledger:
     rows: LedgerRows
     shared: Rows
     unsettled: NDArray[np.int64] | None = None
+    others: "Ledger | None" = None
+    step_ms: int | None = None
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -72,7 +83,8 @@ class Ledger:
     def index(self, person: int | str) -> int:
         """u of the person with this number; or with this label, where tables were released with
         ``ledger=``."""
-        at = np.flatnonzero(self.ids == (number_of(person) if isinstance(person, str) else person))
+        number = number_of(canonical(person)) if isinstance(person, str) else person
+        at = np.flatnonzero(self.ids == number)
         if not at.size:
             if isinstance(person, str):
                 raise InvalidParameter(f"the ledger has nobody called {check.brief(person)}")
@@ -175,30 +187,58 @@ class Ledger:
         return compose(self, *others)
 
     def select(self, ids: NDArray[np.int64]) -> "Ledger":
-        """The ledger of the persons with these numbers, in this order; nothing was spent by those
-        that it does not have."""
-        order = np.argsort(self.ids, kind="stable")
-        at = np.zeros(len(ids), np.int64)
-        if len(self):
-            at = order[np.minimum(np.searchsorted(self.ids, ids, sorter=order), len(self) - 1)]
-        known = self.ids[at] == ids if len(self) else np.zeros(len(ids), bool)
-        at = np.where(known, at, -1)
-        rows = self.rows
-        lengths = np.where(known, np.append(np.diff(rows.start), 0)[at], 0)
-        edges = np.where(known, np.append(np.diff(rows.edge_start), 0)[at], 0)
-        used = np.concatenate([rows.used, np.zeros((1, rows.used.shape[1]), np.uint64)])[at]
-        chosen = LedgerRows(
-            np.where(known, np.append(rows.kind, NOT_STARTED)[at], NOT_STARTED),
-            starts_of(lengths),
-            rows.cells[ranges_of(np.append(rows.start[:-1], 0)[at], lengths)],
-            starts_of(edges),
-            rows.edges[ranges_of(np.append(rows.edge_start[:-1], 0)[at], edges)],
-            used,
-        )
-        lost = self.unsettled
+        """The ledger of the persons with these numbers, in this order. Those that it does not have
+        made the releases about everybody, see ``others``."""
+        order, last = np.argsort(self.ids, kind="stable"), len(self)
+        at = np.full(len(ids), last)
+        if last:
+            near = order[np.minimum(np.searchsorted(self.ids, ids, sorter=order), last - 1)]
+            at = np.where(self.ids[near] == ids, near, last)
+        whole = self if (at < last).all() else self.with_others()
+        return replace(whole.take(at), ids=ids, others=self.others)
+
+    def take(self, rows: NDArray[np.int64]) -> "Ledger":
+        """These rows, in this order."""
+        lost = None if self.unsettled is None else self.unsettled[rows]
+        return replace(
+            self, ids=self.ids[rows], spending=self.spending.select(rows),
+            rows=take_rows(self.rows, rows), unsettled=lost,
+        )  # fmt: skip
+
+    def with_others(self) -> "Ledger":
+        """With everybody else as one more row, the last, numbered ``EVERYBODY_ELSE``."""
+        one, lost = self.others, self.unsettled
+        rows = unstarted_rows(1, len(self.policies)) if one is None else one.rows
+        spent = nothing_spent(1) if one is None else one.spending
         if lost is not None:
-            lost = np.where(known, np.append(lost, 0)[at], 0)
-        return Ledger(ids, self.policies, self.spending.select(at), chosen, self.shared, lost)
+            begun = 0 if one is None or one.unsettled is None else one.unsettled[0]
+            lost = np.append(lost, begun)
+        return replace(
+            self, ids=np.append(self.ids, EVERYBODY_ELSE), others=None, unsettled=lost,
+            rows=join_rows([self.rows, rows]), spending=join_spending([self.spending, spent]),
+        )  # fmt: skip
+
+    def without_others(self) -> "Ledger":
+        """What ``with_others`` made, taken back."""
+        last = len(self) - 1
+        one = self.take(np.array([last]))
+        some = one.releases.any() or (one.unsettled is not None and one.unsettled.any())
+        return replace(self.take(np.arange(last)), others=one if some else None)
+
+    def in_steps_of(self, limits: Limits) -> "Ledger":
+        """What budgets see of it. Of steps of another duration nobody knows in which window they
+        are: they count in all. A window of others is not thrown away like that: an error."""
+        spent = self.spending
+        if self.step_ms == limits.step_ms or not spent.dated:
+            return self
+        if limits.window and len(spent.steps):
+            mine, theirs = _duration(limits.step_ms), _duration(self.step_ms)
+            raise InvalidParameter(
+                f"the ledger counts steps {theirs}, and these are {mine}: a budget over a window "
+                "cannot tell which releases lie in it. Use steps of one duration, another ledger, "
+                "or a budget in total"
+            )
+        return replace(self, spending=spent.undated())
 
     # -- keeping
 
@@ -216,7 +256,12 @@ class Ledger:
         return read(path, locations)
 
     def __repr__(self) -> str:
-        return f"Ledger({len(self)} persons, {int(self.releases.sum())} releases)"
+        more = "" if self.others is None else f", {int(self.others.releases[0])} about everybody"
+        return f"Ledger({len(self)} persons, {int(self.releases.sum())} releases{more})"
+
+
+def _duration(step_ms: int | None) -> str:
+    return "of no known duration" if step_ms is None else f"of {times.shown(step_ms)}"
 
 
 def number_of(label: str) -> int:

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pglp_fast._kernels.base.rows import Rows
-from pglp_fast._kernels.trace.records import NOT_STARTED, OWN, LedgerRows, words_for
+from pglp_fast._kernels.trace.records import OWN, LedgerRows, words_for
 from pglp_fast._util.storage import alone_with, read_arrays, write_arrays
 from pglp_fast.errors import InvalidState
 from pglp_fast.policy.graph import PolicyGraph
@@ -22,7 +22,8 @@ from pglp_fast.space.grid import Grid
 from pglp_fast.space.locations import Locations, require_same_map
 
 from .composition import compose, no_sets
-from .ledger import Ledger
+from .ledger import EVERYBODY_ELSE, Ledger
+from .ledger_rows import unstarted_rows
 from .policies import PolicySet
 from .spending import Limits, Spending, nothing_spent
 
@@ -38,7 +39,9 @@ Ints = NDArray[np.int64]
 
 
 def pack(ledger: Ledger) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
-    """(arrays, facts) of a ledger."""
+    """(arrays, facts) of a ledger; everybody else is its last row."""
+    if ledger.others is not None:
+        ledger = ledger.with_others()
     locations = ledger.policies.locations
     arrays: dict[str, NDArray[Any]] = {"ids": ledger.ids, "lattice": locations.lattice}
     arrays |= dict(zip(_ROWS, ledger.rows, strict=True))
@@ -56,6 +59,7 @@ def pack(ledger: Ledger) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
         "scale": list(locations.scale),
         "offset": list(locations.offset_km),
         "projection": None if p is None else [p.lat0, p.lon0, p.mid_lat],
+        "step_ms": ledger.step_ms,
     }
     if isinstance(locations, Grid):
         facts["grid"] = locations.to_dict()
@@ -82,8 +86,9 @@ def unpack(
         spending = Spending(*(arrays[field] for field in _SPENT))
         start, cells = arrays["shared_start"], arrays["shared_cells"]
         shared = Rows(start, cells, np.zeros(len(cells)))
-        ledger = Ledger(arrays["ids"], policies, spending, rows, shared, arrays.get("unsettled"))
-        sound = _sound(ledger, where.size)
+        lost, step_ms = arrays.get("unsettled"), facts.get("step_ms")
+        ledger = Ledger(arrays["ids"], policies, spending, rows, shared, lost, step_ms=step_ms)
+        sound = _sound(ledger, where.size) and (step_ms is None or type(step_ms) is int)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError):
         sound = False
     if not sound:
@@ -91,7 +96,8 @@ def unpack(
             f"{name} contradicts itself: it was changed after it was written; restore it from a "
             "copy"
         )
-    return ledger
+    others = len(ledger) and ledger.ids[-1] == EVERYBODY_ELSE
+    return ledger.without_others() if others else ledger
 
 
 def _weights_of(arrays: dict[str, NDArray[Any]], k: int, indptr: Any, indices: Any) -> Any:
@@ -167,7 +173,8 @@ def _sound(ledger: Ledger, size: int) -> bool:
     return (
         all(a.dtype == np.int64 and a.shape == (n,) for a in ints)
         and len(np.unique(ledger.ids)) == n
-        and all(bool((a >= 0).all()) for a in ints[:1] + ints[2:])
+        and bool((ledger.ids[:-1] >= 0).all() and (ledger.ids[-1:] >= EVERYBODY_ELSE).all())
+        and (ledger.unsettled is None or bool((ledger.unsettled >= 0).all()))
         and bool(((rows.kind >= OWN) & (rows.kind < sets)).all())
         and bool((np.diff(rows.start)[rows.kind != OWN] == 0).all())
         and is_rows(rows.start, rows.cells, n, size)
@@ -263,11 +270,12 @@ class LedgerFile:
         they would exceed a budget. ``own``: what it must hold of these persons already."""
         with alone_with(self.path):
             before = self.read_after(ids, own.total)
-            limits.check(ids, before.select(ids).spending, start, steps, epsilons)
+            past = before.in_steps_of(limits).select(ids).spending
+            limits.check(ids, past, start, steps, epsilons)
             more = empty_ledger(ids, self.policies)
             spent = more.spending.after(start, steps, epsilons, limits.window)
             busy = (np.diff(start) > 0).astype(np.int64)
-            begun = replace(more, spending=spent, unsettled=busy)
+            begun = replace(more, spending=spent, unsettled=busy, step_ms=limits.step_ms)
             after = compose(before, begun)
             after = replace(after, spending=after.spending.remembering(limits.window))
             self.write(after)
@@ -298,9 +306,4 @@ class LedgerFile:
 def empty_ledger(ids: Ints, policies: PolicySet) -> Ledger:
     """Of persons who have released nothing."""
     n = len(ids)
-    nothing = np.zeros(n + 1, np.int64)
-    rows = LedgerRows(
-        np.full(n, NOT_STARTED, np.int64), nothing, np.empty(0, np.int32), nothing,
-        np.empty((0, 2), np.int32), np.zeros((n, words_for(len(policies))), np.uint64),
-    )  # fmt: skip
-    return Ledger(ids, policies, nothing_spent(n), rows, no_sets())
+    return Ledger(ids, policies, nothing_spent(n), unstarted_rows(n, len(policies)), no_sets())

@@ -15,10 +15,10 @@ from .earlier_releases import Past
 from .engine import Ints, LikelihoodRows, State, TraceEngine, Users, first_state
 from .layout import Chosen, Layout
 from .ledger import Ledger
+from .ledger_rows import join_rows
 from .proof import Proof
 from .results import TraceResult
 from .spending import nothing_spent, shares_of
-from .state_rows import joined
 
 _BLOCK = 4096  # users who are taken through all steps together
 
@@ -56,12 +56,13 @@ def run_job(
 ) -> TraceResult:
     """Release, within the budgets."""
     ids, trace, epsilons = job.layout.ids, job.layout.trace, job.choices.epsilon
-    spent = nothing_spent(len(ids))
-    with past.releasing(engine.limits, ids, trace, epsilons, spent):
+    spent, limits = nothing_spent(len(ids)), engine.limits.in_steps_of(job.layout.step_ms)
+    with past.releasing(limits, ids, trace, epsilons, spent):
         drawn = _blocks(engine, job, progress, keep=evidence)
-    spent = spent.after(trace.start, trace.steps, epsilons, engine.limits.window)
+    spent = spent.after(trace.start, trace.steps, epsilons, limits.window)
     spent = spent.with_shares(shares_of(engine.policies, trace.start, drawn.out.choice, epsilons))
-    own = Ledger(ids, engine.policies, spent, joined(drawn.states), job.priors.rows)
+    kept = join_rows([state.ledger for state in drawn.states])
+    own = Ledger(ids, engine.policies, spent, kept, job.priors.rows, step_ms=limits.step_ms)
     whole = past.settle(own, np.diff(trace.start) > 0)
     return TraceResult(
         evidence=_evidence(engine, job, drawn) if evidence else None,

@@ -1,6 +1,6 @@
 """What persons have spent, and limits to it: in total, and over any window of steps."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -14,6 +14,7 @@ from pglp_fast.errors import BudgetExceeded, InvalidParameter
 if TYPE_CHECKING:
     from .policies import PolicySet
 
+_BY_ROW = ("releases", "high", "low", "since", "steps", "epsilons")
 SLACK = 1 + 1e-12  # so that ten times 0.1 fits in 1
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -53,26 +54,24 @@ class Spending(NamedTuple):
         return np.maximum(high + low, 0.0)
 
     def select(self, persons: Ints) -> "Spending":
-        """Of some persons; nothing of those numbered -1."""
-        known = persons >= 0
-        at = np.where(known, persons, 0)
-
-        def of(values: NDArray[Any]) -> NDArray[Any]:
-            return (
-                np.where(known, values[at], 0) if len(values) else np.zeros(len(at), values.dtype)
-            )
-
-        lengths = of(np.diff(self.start))
-        some = ranges_of(of(self.start[:-1]), lengths)
+        """Of these persons, in this order."""
+        lengths = np.diff(self.start)[persons]
+        some = ranges_of(self.start[persons], lengths)
         return Spending(
-            of(self.releases), of(self.high), of(self.low), of(self.since), starts_of(lengths),
-            self.steps[some], self.epsilons[some], self._shares_of(known, at),
+            self.releases[persons], self.high[persons], self.low[persons], self.since[persons],
+            starts_of(lengths), self.steps[some], self.epsilons[some], self.shares[persons],
         )  # fmt: skip
 
-    def _shares_of(self, known: NDArray[np.bool_], at: Ints) -> Floats:
-        if not self.shares.size:
-            return np.zeros((len(at), self.shares.shape[1]))
-        return np.where(known[:, None], self.shares[at], 0.0)
+    @property
+    def dated(self) -> bool:
+        """Whether of anything that was spent a step is told."""
+        told = (self.since > 0) & (self.since < check.MAX_TIME)
+        return bool(len(self.steps) or told.any())
+
+    def undated(self) -> "Spending":
+        """The same, of which nobody knows when it was: it counts in every window."""
+        some = (self.since > 0) | (np.diff(self.start) > 0)
+        return self.cut(np.where(some, check.MAX_TIME, 0).astype(np.int64))
 
     def with_shares(self, more: Floats) -> "Spending":
         """With more of what was spent under each policy, see ``shares_of``."""
@@ -135,6 +134,21 @@ def nothing_spent(persons: int) -> Spending:
     )  # fmt: skip
 
 
+def join_spending(parts: Sequence[Spending]) -> Spending:
+    """Of several groups of persons, one behind the other."""
+    each = {name: np.concatenate([getattr(p, name) for p in parts]) for name in _BY_ROW}
+    start = starts_of(np.concatenate([np.diff(p.start) for p in parts]))
+    return Spending(start=start, shares=join_shares([p.shares for p in parts]), **each)
+
+
+def join_shares(parts: Sequence[Floats]) -> Floats:
+    """One behind the other; who released nothing may have no columns yet."""
+    width = max(part.shape[1] for part in parts)
+    return np.concatenate(
+        [part if part.shape[1] else np.zeros((len(part), width)) for part in parts]
+    )
+
+
 def shares_of(policies: "PolicySet", start: Ints, number: NDArray[Any], epsilons: Floats) -> Floats:
     """(persons, policies) what events, in rows by person, spend under each policy; no columns where
     no policy has weights. ``number``: the choice of each, see ``_kernels.trace.choices``."""
@@ -175,13 +189,16 @@ class Limits:
         One, in total or over any ``window`` steps. Or several: a mapping from windows, None for the
         total, to budgets.
     window : int, optional
+    step_ms : int, optional
+        Duration of a step, where it is known.
     """
 
-    def __init__(self, budget: Any, window: Any = None):
+    def __init__(self, budget: Any, window: Any = None, step_ms: int | None = None):
         if window is not None and (budget is None or isinstance(budget, Mapping)):
             raise InvalidParameter("window= goes with a budget=: give the epsilon that it allows")
         limits = budget if isinstance(budget, Mapping) else {window: budget}
         self.limits: dict[int | None, float] = {}
+        self.step_ms = step_ms
         if budget is not None:
             for key, value in limits.items():
                 steps = None if key is None else check.whole(key, "window", 1, check.MAX_TIME)
@@ -189,6 +206,10 @@ class Limits:
 
     def __bool__(self) -> bool:
         return bool(self.limits)
+
+    def in_steps_of(self, step_ms: int | None) -> "Limits":
+        """The same for steps of this duration."""
+        return Limits(self.limits or None, step_ms=step_ms)
 
     @property
     def window(self) -> int:

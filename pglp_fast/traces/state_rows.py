@@ -6,47 +6,30 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pglp_fast._kernels.trace.records import Beliefs, LedgerRows
+from pglp_fast._kernels.trace.records import Beliefs
 from pglp_fast._util.arrays import ranges_of, starts_of
 
 from .engine import AnyState, Ints, State
-from .spending import Spending
+from .ledger_rows import join_rows, take_rows
+from .spending import Spending, join_shares, join_spending
 
 _HEAD = 9  # whole numbers in front of a user's bytes
-_SPENT = ("releases", "high", "low", "since", "steps", "epsilons")
 _EDGE = 2  # locations of an edge
 
 
 def take_users(state: State, users: Ints) -> State:
     """The state of these users, in this order."""
-    beliefs, ledger = state.beliefs, state.ledger
-    length, cells = _picked(beliefs.start, users)
-    kept_length, kept = _picked(ledger.start, users)
-    edge_length, edges = _picked(ledger.edge_start, users)
+    beliefs = state.beliefs
+    length = np.diff(beliefs.start)[users]
+    cells = ranges_of(beliefs.start[users], length)
     return State(
         Beliefs(
             beliefs.kind[users], beliefs.at[users], starts_of(length), beliefs.cells[cells],
             beliefs.values[cells],
         ),
-        type(ledger)(
-            ledger.kind[users], starts_of(kept_length), ledger.cells[kept],
-            starts_of(edge_length), ledger.edges[edges], ledger.used[users],
-        ),
+        take_rows(state.ledger, users),
         state.spending.select(users),
     )  # fmt: skip
-
-
-def joined(states: Sequence[State]) -> LedgerRows:
-    """The ledgers of several blocks of users, one behind the other."""
-    rows = [state.ledger for state in states]
-    return LedgerRows(
-        np.concatenate([r.kind for r in rows]),
-        starts_of(np.concatenate([np.diff(r.start) for r in rows])),
-        np.concatenate([r.cells for r in rows]),
-        starts_of(np.concatenate([np.diff(r.edge_start) for r in rows])),
-        np.concatenate([r.edges for r in rows]),
-        np.concatenate([r.used for r in rows]),
-    )
 
 
 def join_users(states: Sequence[State]) -> State:
@@ -60,24 +43,8 @@ def join_users(states: Sequence[State]) -> State:
             np.concatenate([b.cells for b in beliefs]),
             np.concatenate([b.values for b in beliefs]),
         ),
-        joined(states),
-        _joined_spending([state.spending for state in states]),
-    )
-
-
-def _joined_spending(parts: list[Spending]) -> Spending:
-    columns = {name: np.concatenate([getattr(p, name) for p in parts]) for name in _SPENT}
-    start = starts_of(np.concatenate([np.diff(p.start) for p in parts]))
-    return Spending(start=start, shares=_joined_shares([p.shares for p in parts]), **columns)
-
-
-def _joined_shares(parts: list[NDArray[np.float64]]) -> NDArray[np.float64]:
-    """One behind the other; who released nothing may have no columns yet."""
-    width = max(part.shape[1] for part in parts)
-    if width == 0:
-        return np.zeros((sum(map(len, parts)), 0))
-    return np.concatenate(
-        [part if part.shape[1] else np.zeros((len(part), width)) for part in parts]
+        join_rows([state.ledger for state in states]),
+        join_spending([state.spending for state in states]),
     )
 
 
@@ -148,15 +115,9 @@ def from_bytes(users: Sequence[bytes], like: State) -> State:
         ),
         Spending(
             releases, sums[:, 0].copy(), sums[:, 1].copy(), since, starts_of(dated),
-            np.concatenate(steps), np.concatenate(epsilons), _joined_shares(shares),
+            np.concatenate(steps), np.concatenate(epsilons), join_shares(shares),
         ),
     )  # fmt: skip
 
 
 _NONE = np.empty(0, np.int32)
-
-
-def _picked(start: Ints, users: Ints) -> tuple[Ints, NDArray[np.int64]]:
-    """(lengths, entries) of some rows."""
-    length = np.diff(start)[users]
-    return length, ranges_of(start[users], length)

@@ -124,3 +124,40 @@ def test_refusals(options, message):
         pf.MobilityModel.fit(GRID, [[0, 1]], **options)
     with pytest.raises(pf.InvalidParameter, match="needs a Grid"):
         pf.MobilityModel.fit(pf.Points([[0, 0], [1, 1]]), [[0, 1]], private=1.0)
+
+
+@pytest.mark.parametrize(
+    "names",
+    [[7, 7.0], [True, "true"], ["7", 7], ["7.0", " 7"], ["José", "Jose\u0301"], [b"a", "a"]],
+)
+def test_a_person_counts_once_whatever_its_name_is_written_like(names, monkeypatch):
+    """Would catch names compared as Python prints them: each spelling had a contribution."""
+    traces = [np.tile([0, 1], 30), np.tile([1, 0], 30)]
+    for persons in (names, np.array(names, object)):
+        assert exact_counts(traces, 5, monkeypatch, persons).sum() == 5
+    assert exact_counts(traces, 5, monkeypatch, ["a", "b"]).sum() == 10
+
+
+@pytest.mark.parametrize("nobody", [None, np.nan, float("nan"), np.datetime64("NaT"), 7.5, []])
+def test_names_of_nobody_are_refused(nobody):
+    traces = [[0, 1], [1, 0]]
+    with pytest.raises(pf.InvalidTransition, match="persons must be whole numbers or text"):
+        pf.MobilityModel.fit(GRID, traces, private=1.0, persons=["a", nobody])
+
+
+@pytest.mark.parametrize(("epsilon", "contribution"), [(1e-9, 1 << 31), (1e-15, 1), (1e-12, 20)])
+def test_noise_that_floats_do_not_count_is_refused(epsilon, contribution):
+    """Would catch sums that overflow, and noise that is even wherever it is large, so that the
+    lowest bit of a count shows."""
+    with pytest.raises(pf.InvalidParameter, match="contribution / epsilon is"):
+        Private(epsilon, contribution)
+    with pytest.raises(pf.InvalidParameter, match="contribution / epsilon is"):
+        pf.MobilityModel.fit(GRID, [[0, 1]], private=epsilon, contribution=contribution)
+
+
+def test_the_largest_noise_has_all_its_low_bits():
+    noise = Private(2.0**-20, 1 << 20, 5).noise(100_000)
+    assert abs(noise).max() < 2**46
+    for bit in range(4):
+        ones = int((noise >> bit & 1).sum())
+        assert abs(ones - 50_000) < 5 * math.sqrt(25_000)

@@ -13,7 +13,7 @@ import pglp_fast as pf
 from cases import large, path
 from pglp_fast._kernels.noise import alias_rows
 from pglp_fast._util.stats import clopper_pearson
-from pglp_fast.evaluation.audit_events import Sample, Trial, bounds
+from pglp_fast.evaluation.audit_events import Pairs, Sample, Trial, bounds
 from pglp_fast.evaluation.audit_pairs import audited_pairs
 from pglp_fast.evaluation.audit_traces import Numbers
 
@@ -417,3 +417,37 @@ def test_false_alarms_of_traces():
         for k in range(8)
     )
     assert alarms <= 1
+
+
+class Says:
+    """A mechanism that says something else at location 0."""
+
+    epsilon = 1.0
+    graph = pf.blocks(pf.Grid(2, 2), 2)
+
+    def __init__(self, says):
+        self.says = says
+
+    def release(self, cells, users=None, t=0, rng=None):
+        return np.where(np.asarray(cells) == 0, self.says, 3)
+
+
+def test_a_mechanism_that_says_nothing_is_found_out():
+    """-1 is an outcome like others, and tells two locations apart."""
+    found = pf.audit(Says(-1), draws=2000)
+    assert not found.passed and {x for z in found.event for x in np.atleast_1d(z)} <= {-1, 3}
+    assert pf.audit(Says(3), draws=2000).passed
+    for strange in (4, -2, 99):
+        with pytest.raises(pf.InvalidLocation, match=f"is {strange}|= {strange}"):
+            pf.audit(Says(strange), draws=2000)
+
+
+def test_pairs_have_codes_of_their_own():
+    """Would catch (a, -1) and (a - 1, size - 1) that are one."""
+    pairs, cells = Pairs(5), np.arange(-1, 5)
+    first, second = (side.ravel() for side in np.meshgrid(cells, cells))
+    codes = pairs.code(first.astype(np.int32), second)
+    assert len(set(codes.tolist())) == 36
+    assert [pairs.decode(int(c)) for c in codes] == list(zip(first.tolist(), second.tolist()))
+    large = Pairs(2**31 - 2).code(np.array([2**31 - 3], np.int32), np.array([0], np.int32))
+    assert large[0] == (2**31 - 2) * (2**31 - 1) + 1

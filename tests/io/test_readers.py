@@ -22,7 +22,7 @@ import pglp_fast as pf
 from cases import DATA, large, real
 from pglp_fast._util.times import NO_TIME, to_utc
 from pglp_fast.errors import InvalidParameter, InvalidTable, MissingPackage
-from pglp_fast.io.labels import Coded
+from pglp_fast.io.labels import Coded, canonical
 from pglp_fast.io.values import read_numbers, read_times
 
 SIMPLE = (
@@ -600,9 +600,9 @@ def test_labels(tmp_path):
 )
 def test_labels_are_numbered_as_they_first_appear(texts, numbers):
     """Catches: labels merged, reordered, or taken for what they are not (quotes, digits)."""
-    for values in (texts, numbers):
+    for said, values in ((texts, [canonical(text) for text in texts]), (numbers, numbers)):
         if values:
-            coded = Coded.of(values)
+            coded = Coded.of(said)
             assert coded.labels.tolist() == list(dict.fromkeys(values))
             assert coded.values().tolist() == values
 

@@ -61,7 +61,7 @@ def naive_clean(rows, *, inside, window, duplicates, speed):
             if not math.isnan(r[2])
             and not math.isnan(r[3])
             and -90 <= r[2] <= 90
-            and -180 <= r[3] <= 180
+            and -360 <= r[3] <= 360
         ]
     )
     step([r for r in table if r[1] is not None and window[0] <= r[1] < window[1]])

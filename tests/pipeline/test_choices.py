@@ -219,3 +219,32 @@ def test_it_can_be_kept(tmp_path):
     assert "policies by schedule: default, large, all" in said and "1 over any 2h" in said
     other = plan(policies=NAMED, schedule={"times": {"22:00-06:00": "large"}, "persons": {"x": 1}})
     assert other.digest != p.digest
+
+
+@pytest.mark.parametrize(
+    ("key", "user"),
+    [(7.0, 7), (np.int64(7), "7"), (" 7", 7.0), (True, True), (b"a", "a"), ("José", "Jose\u0301")],
+)
+def test_a_rule_for_a_person_holds_however_its_key_is_written(tmp_path, key, user):
+    """Would catch a protection that is ignored without a word."""
+    p = plan(policies=NAMED, schedule={"persons": {key: "all"}})
+    where = G.latlon([0])[0]
+    row = {"user": [user], "time": [pd.Timestamp("2026-01-05")], "lat": where[:1], "lon": where[1:]}
+    assert pf.release_table(pd.DataFrame(row), p)["released_policy"].tolist() == ["all"]
+    p.to_toml(tmp_path / "plan.toml")
+    assert pf.Plan.from_toml(tmp_path / "plan.toml").digest == p.digest
+
+
+@pytest.mark.parametrize(
+    ("persons", "message"),
+    [
+        ({7: "all", "7.0": "all"}, r"7 and '7\.0' are one person, '7': give one"),
+        ({True: "all", "true": "all"}, "True and 'true' are one person"),
+        ({None: "all"}, "None is nobody's name"),
+        ({float("nan"): "all"}, "nan is nobody's name"),
+        ({7.5: "all"}, r"7\.5 is not a whole number"),
+    ],
+)
+def test_keys_that_are_one_person_or_nobody_are_refused(persons, message):
+    with pytest.raises(pf.InvalidParameter, match=message):
+        plan(policies=NAMED, schedule={"persons": persons})

@@ -148,6 +148,33 @@ def test_a_ledger_knows_weights(tmp_path, moves):
         assert ledger.epsilon(u) == 4 and spent.tolist() == [8.0, 4.0]
 
 
+@pytest.mark.parametrize("batches", [False, True])
+def test_a_window_knows_how_long_steps_are(tmp_path, batches):
+    """Plans with steps of 5 min and of 1 h that share a ledger: within a day nobody is above the
+    budget. Would catch steps that are written down as bare numbers."""
+    moves = pf.MobilityModel(G, np.full((G.size,) * 2, 1 / G.size))
+
+    def release(step, hours, window="1d"):
+        where = G.latlon([0] * len(hours))
+        given = pd.DataFrame({"user": "a", "lat": where[:, 0], "lon": where[:, 1]})
+        given["time"] = pd.Timestamp("2026-01-05") + pd.to_timedelta(hours, unit="h")
+        p = plan(
+            mobility=moves, step=step, budget=2.0, window=window, ledger=tmp_path / "ledger",
+            on_error="skip",
+        )  # fmt: skip
+        if not batches:
+            return pf.release_table(given, p)["released_status"].tolist()
+        made = pf.release_batches(pa.Table.from_pandas(given).to_batches(), p)
+        return pa.Table.from_batches(list(made))["released_status"].to_pylist()
+
+    assert release("5min", [0, 0.1]) == ["step", "step"]
+    with pytest.raises(pf.InvalidParameter, match="steps of 5min, and these are of 1h"):
+        release("60min", [12, 13])
+    assert release("60min", [12, 13], None) == ["budget", "budget"]
+    assert release("5min", [10, 30, 31, 32]) == ["budget", "step", "step", "budget"]
+    assert pf.Ledger.load(tmp_path / "ledger").epsilons().tolist() == [4.0]
+
+
 POINTS = [  # where a process dies: (module, name, before or after the call)
     (job_ledger, "begin_job", "before"),
     (ledger_file.LedgerFile, "write", "before"),

@@ -142,3 +142,27 @@ def test_a_forked_release_is_refused(moves):
 
     assert ended(forked(goes_on)) == 7
     assert len(list(release)) == 1
+
+
+@pytest.mark.parametrize("resident", [1, 100])
+@pytest.mark.parametrize("book", [False, True])
+def test_a_step_beyond_the_budget_stays_so(tmp_path, moving, resident, book):
+    """The first row of a step decides on its epsilon, in whatever batch the others come. Would
+    catch a step that is tried again with a smaller epsilon, also of who was on disk."""
+    given = table(users=4).to_pandas()
+    given["eps"] = np.random.default_rng(3).choice([0.5, 1.0, 8.0], len(given))
+    given = pa.Table.from_pandas(given, preserve_index=False)
+
+    def of(name):
+        ledger = {"ledger": tmp_path / name} if book else {}
+        how = {"budget": 9, "on_error": "skip", "step": "1h", "epsilon_column": "eps"} | ledger
+        grid = moving.locations
+        return plan(
+            mobility=pf.MobilityModel(grid, np.full((grid.size,) * 2, 1 / grid.size)), **how
+        )
+
+    whole = pf.release_table(given, of("one"))
+    done = pf.release_batches(given.to_batches(max_chunksize=1), of("two"), resident=resident)
+    assert pa.Table.from_batches(list(done)).equals(whole)
+    said = whole["released_status"].to_pylist()
+    assert {"budget", "step", "repeat"} <= set(said)

@@ -527,3 +527,29 @@ def test_points_across_180_degrees():
     assert wide.projection.lon0 == 101.0  # 179 degrees that way round, 181 the other
     plain = pf.Points.from_latlon([0.0, 1.0], [-80.0, 80.0], resolution_km=1.0)
     assert plain.projection.lon0 == -80.0
+
+
+@pytest.mark.parametrize("lon", [(-180, 180), (-10, 10), (170, 180), (179, -178), (-180, -170)])
+def test_longitudes_are_equal_modulo_360(lon):
+    """Would catch users who count from 0 to 360, and are off the map without a word."""
+    grid = pf.Grid.from_bounds(lat=(-10, 10), lon=lon, cell_km=50.0)
+    at = grid.latlon(np.arange(grid.size))
+    assert np.array_equal(grid.locate(at[:, 0], at[:, 1]), np.arange(grid.size))
+    assert np.array_equal(grid.locate(at[:, 0], at[:, 1] % 360), np.arange(grid.size))
+    turned = np.where(at[:, 1] > 0, at[:, 1] - 360, at[:, 1] + 360)
+    assert np.array_equal(grid.locate(at[:, 0], turned), np.arange(grid.size))
+    none = [np.nan, np.inf, -np.inf, 361.0, 999.0, -400.0]
+    assert (grid.locate(np.zeros(6), none) == -1).all()
+    wide = lon == (-180, 180)
+    assert (grid.locate([0.0, 0.0], [lon[1] + 1.0, lon[0] - 1.0]) >= 0).all() == wide
+
+
+def test_tables_from_0_to_360_degrees():
+    """Cleaning keeps them; they are where they are."""
+    grid = pf.Grid.from_bounds(lat=(40, 41), lon=(-75, -73), cell_km=5.0)
+    times = np.array(["2026-01-05"] * 4, "datetime64[ms]")
+    tracks = pf.Tracks.of([1, 2, 3, 4], times, [40.5] * 4, [286.0, -74.0, 361.0, -361.0])
+    cleaned = tracks.clean(grid)
+    assert cleaned.users[cleaned.user.codes].tolist() == [1, 2]
+    cells = grid.locate(cleaned.lat, cleaned.lon)
+    assert cells[0] == cells[1] >= 0

@@ -1,6 +1,7 @@
 """Composition of ledgers, streams and single releases, against sets and exact sums."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 import naive
 import pglp_fast as pf
 from cases import edge_set, policy_of_kind, random_map, random_prior, random_transitions
+from pglp_fast._util import validate as check
 from pglp_fast.traces.spending import Limits, nothing_spent
 
 EPSILONS = [0.1, 0.3, 2.0]
@@ -247,3 +249,90 @@ def test_what_composition_leaves():
         ledger = T.run(traces).certificate.ledger
         without.append(int((ledger.kept_edges() == 0).sum()))
     assert without[0] > 15 > without[1]
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_composition_is_associative(seed, tmp_path):
+    """Releases about some and about everybody, composed at once, and in random groups through
+    files: also for persons who are met late, or never. Would catch a release about everybody that
+    is about those of one call."""
+    rng, history = np.random.default_rng(seed), History()
+    locations = random_map(rng, seed)
+    parts, everyone = [], np.arange(8)
+    for k in range(6):
+        G, epsilon = policy_of_kind(rng, locations, k % 3), float(rng.choice(EPSILONS))
+        some = rng.permutation(6)[:2] if rng.random() < 0.6 else None
+        parts.append((epsilon, G) if some is None else (epsilon, G, some))
+        for person in everyone if some is None else some:
+            history.add(int(person), epsilon, edge_set(G))
+    grouped = list(parts)
+    while len(grouped) > 1:
+        k = int(rng.integers(len(grouped) - 1))
+        made = pf.compose(*grouped[k : k + 2])
+        made.save(tmp_path / "made")
+        grouped[k : k + 2] = [pf.Ledger.load(tmp_path / "made", locations)]
+    for ledger in (pf.compose(*parts), pf.compose(grouped[0])):
+        asked = ledger.select(everyone)
+        history.check(asked, asked.policies.graph)
+    assert any(len(part) == 2 for part in parts) == (ledger.others is not None)
+
+
+def test_a_release_about_everybody_counts_for_who_comes_later(tmp_path):
+    T = world(1.5)
+    earlier = pf.compose((0.25, T.graph, [1, 2]), (1.0, T.graph))
+    earlier.save(tmp_path / "ledger")
+    for ledger in (earlier, tmp_path / "ledger"):
+        with pytest.raises(pf.BudgetExceeded, match=r"user 9 has spent 1 of 1\.5"):
+            T.start([9], ledger=ledger).step([0])
+        with pytest.raises(pf.BudgetExceeded, match=r"user 9 has spent 1 of 1\.5"):
+            T.run([[0]], users=[9], ledger=ledger)
+    S = T.start([9], ledger=tmp_path / "ledger")
+    S.step([0], epsilon=0.5)
+    assert S.ledger.epsilons().tolist() == [1.5] and S.ledger.others.epsilon(0) == 1.0
+    again = pf.Ledger.load(tmp_path / "ledger")
+    assert again.ids.tolist() == [1, 2, 9] and again.others.epsilon(0) == 1.0
+    assert "about everybody" in repr(again)
+
+
+def test_steps_of_two_durations_are_not_one_clock():
+    """What was at step 7 of one duration is not at step 7 of another: it counts in every window,
+    whichever ledger comes first, and a window of others is refused."""
+    T = world({3: 2.0})
+    S = T.start([4])
+    S.step([0])
+    for _ in range(5):
+        S.step([-1])
+    minutes, hours = (replace(S.ledger, step_ms=n * 60_000) for n in (5, 60))
+    alone = replace(minutes, ids=np.array([5]))
+    bare = replace(hours, spending=hours.spending.undated())
+    for both in (pf.compose(minutes, hours), pf.compose(hours, minutes), bare.merge(minutes)):
+        assert both.epsilons().tolist() == [2.0]
+        assert both.spending.since.tolist() == [check.MAX_TIME] and not len(both.spending.steps)
+    both = pf.compose(hours, alone)
+    assert both.step_ms == 3_600_000 and both.spending.steps.tolist() == [0]  # of person 4 alone
+    event = np.array([0, 1]), np.array([9]), np.array([1.5])
+    for ledger, fits in ((minutes, True), (pf.compose(minutes, bare), False), (bare, False)):
+        limits = Limits(2.0, 3, step_ms=300_000)
+        past = ledger.in_steps_of(limits).spending
+        if fits:
+            limits.check(ledger.ids, past, *event)
+        else:
+            with pytest.raises(pf.BudgetExceeded):
+                limits.check(ledger.ids, past, *event)
+    for ledger in (hours, replace(hours, step_ms=None)):
+        with pytest.raises(pf.InvalidParameter, match=r"the ledger counts steps of .*, and these"):
+            ledger.in_steps_of(Limits(2.0, 3, step_ms=300_000))
+        assert ledger.in_steps_of(Limits(2.0, step_ms=300_000)).epsilons().tolist() == [1.0]
+    with pytest.raises(pf.InvalidParameter, match="of 1h, and these are of no known duration"):
+        T.start([4], ledger=hours).step([0])
+
+
+def test_a_ledger_file_keeps_the_duration_of_steps(tmp_path):
+    T = world({3: 2.0})
+    S = T.start([4])
+    S.step([0])
+    ledger = replace(S.ledger, step_ms=300_000)
+    ledger.save(tmp_path / "ledger")
+    assert pf.Ledger.load(tmp_path / "ledger").step_ms == 300_000
+    with pytest.raises(pf.InvalidParameter, match="of 5min, and these are of no known duration"):
+        T.run([[0]], users=[4], ledger=tmp_path / "ledger")

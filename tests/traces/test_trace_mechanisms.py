@@ -576,3 +576,26 @@ def test_a_function_cannot_be_saved(tmp_path):
     assert not list(tmp_path.iterdir())
     with pytest.raises(pf.InvalidParameter, match="options must be a dict"):
         pf.TraceReleaser(pf.blocks(g, 3), model, epsilon=1.0, mechanism="optimal", options="cache")
+
+
+@pytest.mark.parametrize(
+    "epsilon",
+    [True, np.True_, [True, False], [True, 0.5], {0: True, 1: 0.5}, np.array([True, True]),
+     np.array([True, 0.5], object), [[True], [0.5]]],
+)  # fmt: skip
+def test_booleans_are_no_epsilons(epsilon):
+    """Would catch True that NumPy takes for 1."""
+    grid = pf.Grid(3, 3)
+    model = pf.MobilityModel(grid, np.full((9, 9), 1 / 9))
+    T = pf.TraceReleaser(pf.blocks(grid, 3), model, epsilon=1.0, rng=1)
+    with pytest.raises(pf.InvalidParameter, match="not booleans"):
+        T.run([[0], [1]], epsilon=epsilon)
+    with pytest.raises(pf.InvalidParameter, match="not booleans"):
+        T.start(2).step([0, 1], epsilon=epsilon)
+    for made in (
+        lambda: pf.TraceReleaser(pf.blocks(grid, 3), model, epsilon=True),
+        lambda: pf.compose((True, pf.blocks(grid, 3))),
+        lambda: pf.PPIM(pf.blocks(grid, 3), epsilon=np.True_),
+    ):
+        with pytest.raises(pf.InvalidParameter, match="epsilon must be a number"):
+            made()
