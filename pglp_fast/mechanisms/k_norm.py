@@ -54,6 +54,8 @@ class KNorm(Mechanism):
 
     def noise_polygons(self, hulls: Polygons) -> Polygons:
         """K for each sensitivity hull."""
+        if self.noise_kind == noise_polygon.HULL:
+            return Polygons(hulls.vertices.astype(np.float64), hulls.starts)
         if self.noise_kind is not None:
             scale = self.locations.scale
             return Polygons(*noise_polygon.noise_polygons(hulls, self.noise_kind, *scale))

@@ -33,7 +33,7 @@ def _seconds(call: Callable[[], object]) -> float:
 def ratio():
     """ratio(ours, theirs): best time of one over best time of the other, taken in turns."""
 
-    def measure(ours: Callable[[], object], theirs: Callable[[], object], rounds: int = 5) -> float:
+    def measure(ours: Callable[[], object], theirs: Callable[[], object], rounds: int = 3) -> float:
         ours(), theirs()
         # three spells, a pause apart: a busy neighbour only ever makes things slower
         pairs = []

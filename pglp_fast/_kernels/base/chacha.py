@@ -11,7 +11,7 @@ Lanes are blocks, side by side: the loop over lanes is what LLVM vectorises.
 
 import numpy as np
 
-from .jit import kernel
+from .jit import bare, kernel
 
 CHUNK = 256  # draws made at once; a run of them may touch one block more
 LANES = CHUNK + 1
@@ -25,12 +25,12 @@ _C0, _C1, _C2, _C3 = (
 )
 
 
-@kernel
+@bare
 def _rotate(x, n):
     return np.uint32((x << np.uint32(n)) | (x >> np.uint32(32 - n)))
 
 
-@kernel
+@bare
 def _quarter(a, b, c, d):
     a = np.uint32(a + b)
     d = _rotate(np.uint32(d ^ a), 16)
@@ -43,7 +43,7 @@ def _quarter(a, b, c, d):
     return a, b, c, d
 
 
-@kernel
+@bare
 def blocks(key, counters, out, n):
     """One ChaCha20 block in each of the first n lanes.
 
@@ -76,7 +76,7 @@ def blocks(key, counters, out, n):
             out[12 + k, i] += counters[k, i]
 
 
-@kernel
+@bare
 def _set_counter(counters, lane, block, t, purpose):
     counters[0, lane] = np.uint32(block & 0xFFFFFFFF)
     counters[1, lane] = np.uint32(block >> 32)
@@ -84,13 +84,13 @@ def _set_counter(counters, lane, block, t, purpose):
     counters[3, lane] = np.uint32((t >> 32) | (purpose << 24))
 
 
-@kernel
+@bare
 def _word(scratch, at, lane):
     """The 64-bit word at state words at, at + 1 of a lane, little end first as in the RFC."""
     return np.uint64(scratch[at, lane]) | (np.uint64(scratch[at + 1, lane]) << np.uint64(32))
 
 
-@kernel
+@bare
 def draw(key, users, times, start, stop, log_width, purpose, counters, scratch, out):
     """Fill ``out[i - start, :width]`` with the 64-bit words of (user, t) number i, start <= i <
     stop <= start + CHUNK.
@@ -103,31 +103,27 @@ def draw(key, users, times, start, stop, log_width, purpose, counters, scratch, 
     width = 1 << log_width
     consecutive, one_time = users.shape[0] == 1, times.shape[0] == 1
     n = stop - start
-    if consecutive and one_time:
-        first_user = users[0] + start
-        first = first_user >> shift
+    run = consecutive and one_time  # neighbours share blocks
+    first_user = users[0] + start if consecutive else start
+    first, lanes = first_user >> shift, n
+    if run:
         lanes = ((first_user + n - 1) >> shift) - first + 1
         for lane in range(lanes):
             _set_counter(counters, lane, first + lane, times[0], purpose)
-        blocks(key, counters, scratch, lanes)
+    else:
         for i in range(n):
-            user = np.uint64(first_user + i)
-            at = np.uint32(user & np.uint64(mask)) << (log_width + 1)
+            user = first_user + i if consecutive else users[start + i]
+            t = times[0] if one_time else times[start + i]
+            _set_counter(counters, i, user >> shift, t, purpose)
+    blocks(key, counters, scratch, lanes)
+    for i in range(n):
+        user = np.uint64(first_user + i if consecutive else users[start + i])
+        lane = np.uint32(i)
+        if run:
             lane = np.uint32((user >> np.uint64(shift)) - np.uint64(first))
-            for w in range(width):
-                out[i, w] = _word(scratch, at + 2 * w, lane)
-        return
-    for i in range(n):
-        user = users[0] + start + i if consecutive else users[start + i]
-        _set_counter(
-            counters, i, user >> shift, times[0] if one_time else times[start + i], purpose
-        )
-    blocks(key, counters, scratch, n)
-    for i in range(n):
-        user = users[0] + start + i if consecutive else users[start + i]
-        at = (user & mask) << (log_width + 1)
+        at = np.uint32(user & np.uint64(mask)) << (log_width + 1)
         for w in range(width):
-            out[i, w] = _word(scratch, at + 2 * w, i)
+            out[i, w] = _word(scratch, at + 2 * w, lane)
 
 
 @kernel

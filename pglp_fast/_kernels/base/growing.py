@@ -7,12 +7,12 @@ from collections import namedtuple
 
 import numpy as np
 
-from .jit import kernel
+from .jit import bare, kernel
 
 Pool = namedtuple("Pool", "values used")  # a one-dimensional array, the first ``used`` in use
 
 
-@kernel
+@bare
 def copy_rows(source, n, target, at):
     """target[at : at + n, :w] = source[:n, :w] for the width w that both have."""
     width = min(source.shape[1], target.shape[1])

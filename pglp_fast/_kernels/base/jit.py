@@ -50,7 +50,7 @@ _IMPORT = re.compile(rb"^[ \t]*(?:from|import)\b[^(\n]*(?:\([^)]*\))?", re.MULTI
 
 def source_digests(sources: Path = _SOURCES) -> dict[Path, str]:
     """For each kernel file, a digest of what its compiled code depends on: its source and those it
-    imports, the compiler, and whether that checks bounds.
+    imports, the compiler, whether that checks bounds, and how much it optimises.
 
     Any word of an import that names a kernel file counts as importing it: rather one too many.
     """
@@ -65,7 +65,8 @@ def source_digests(sources: Path = _SOURCES) -> dict[Path, str]:
         )
         for path, text in texts.items()
     }
-    made_by = repr((numba.__version__, llvmlite.__version__, bool(numba.config.BOUNDSCHECK)))
+    how = bool(numba.config.BOUNDSCHECK), int(numba.config.OPT)
+    made_by = repr((numba.__version__, llvmlite.__version__, *how))
     each = {path: hashlib.sha256(text).digest() for path, text in texts.items()}
     found = {}
     for path in texts:

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from .jit import kernel
+from .jit import bare
 
 
-@kernel
+@bare
 def difference(lattice, i, j):
     """f(j) - f(i) in lattice units, as (columns, rows)."""
     x = np.int64(lattice[j, 0]) - np.int64(lattice[i, 0])

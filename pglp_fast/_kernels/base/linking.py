@@ -7,19 +7,28 @@ kernel stays as it was translated. The one that Python calls is linked with all 
 optimised and emitted once; the compiler inlines as it would in one source file. The first release
 of a trace compiles in less than half the time so.
 
+What is left is Numba's own work in Python, and what of it serves nobody here is left out: wrappers
+for C around its array functions, searches for garbage, colours of messages, finding again and again
+what ``a + b`` means, and comparing all options of a kernel to do so.
+
 This uses parts of Numba that are not documented. ``tests/kernels/base/test_linking.py`` has what it
 relies on.
 """
 
 import contextlib
+import functools
+import gc
 from collections.abc import Iterator
 from typing import Any
 
 from llvmlite import binding as llvm
+from numba.core import errors, types
 from numba.core.codegen import JITCodeLibrary
+from numba.core.compiler import Flags
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.environment import lookup_environment
 from numba.core.registry import CPUDispatcher
+from numba.core.targetconfig import ConfigStack
 from numba.core.types import unliteral
 
 _ENVIRONMENT = "_ZN08NumbaEnv"  # how Numba names what a function needs when it raises
@@ -118,22 +127,96 @@ def _is_open(library: Any) -> bool:
     return isinstance(library, Library) and not library._finalized
 
 
+class _Options(Flags):  # type: ignore[misc]
+    """The options of a kernel: spelt out and hashed once, until one of them is changed."""
+
+    __slots__ = ("__dict__",)
+
+    @functools.cached_property
+    def _spelt(self) -> dict[str, Any]:
+        return dict(super().values())
+
+    @functools.cached_property
+    def _hash(self) -> int:
+        return hash(tuple(sorted(self._spelt)))
+
+    def values(self) -> dict[str, Any]:
+        return self._spelt
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or super().__eq__(other)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)
+        self.__dict__.clear()
+
+
+_RARELY = 100_000  # objects, between two searches for garbage: compiling makes many that stay
+# What calls of Numba's functions mean, by function, types and options: (signature, implementation)
+_MEANINGS: dict[Any, tuple[Any, Any]] = {}
+
+
+def _remembered(typing: Any) -> Any:
+    """How Numba finds what a call means, but once for each of its functions and types.
+
+    It tries one candidate after the other, some fifty for the sum of two numbers, and writes down
+    why each does not fit."""
+    find = typing._resolve_user_function_type
+
+    def resolve(called: Any, arguments: Any, named: Any, literals: Any = None) -> Any:
+        function = typing._lookup_global(called) or called
+        if type(function) is not types.Function:
+            return find(called, arguments, named, literals)
+        options = ConfigStack.top_or_none()
+        key = function, tuple(arguments), tuple(named.items()), options
+        if key not in _MEANINGS:
+            signature = find(called, arguments, named, literals)
+            if signature is None:
+                return None
+            _MEANINGS[key] = signature, function.get_impl_key(signature)
+        signature, implementation = _MEANINGS[key]
+        function._impl_keys[signature.args] = implementation
+        return signature
+
+    return resolve
+
+
 @contextlib.contextmanager
-def _own_libraries(codegen: Any) -> Iterator[None]:
-    """Libraries that are made in here are ours. They serve any other caller as well."""
+def _our_way(typing: Any, context: Any) -> Iterator[None]:
+    """Libraries that are made in here are ours; they serve any other caller as well."""
+    codegen = context.codegen()
     with global_compiler_lock:
-        theirs, codegen._library_class = codegen._library_class, Library
+        if codegen._library_class is Library:
+            yield
+            return
+        library, often, messages = codegen._library_class, gc.get_threshold(), errors.termcolor()
+        codegen._library_class = Library
+        typing._resolve_user_function_type = _remembered(typing)
+        context.create_cfunc_wrapper = lambda *_: None
+        messages._markup = lambda text, *_: text  # of candidates that do not fit: seldom read
+        if gc.isenabled():
+            gc.set_threshold(max(_RARELY, often[0]), *often[1:])
         try:
             yield
         finally:
-            codegen._library_class = theirs
+            codegen._library_class = library
+            del typing._resolve_user_function_type
+            del context.create_cfunc_wrapper, messages._markup
+            gc.set_threshold(*often)
 
 
 class _Dispatcher(CPUDispatcher):
     """Compiles a function for each signature that it is called with."""
 
+    def __init__(self, function: Any, options: dict[str, Any]):
+        super().__init__(function, targetoptions=options)
+        self._compiler._customize_flags = _Options  # a copy of what Numba read from the options
+
     def compile(self, sig: Any) -> Any:
-        with _own_libraries(self.targetctx.codegen()):
+        with _our_way(self.typingctx, self.targetctx):
             return super().compile(sig)
 
 
@@ -141,7 +224,7 @@ class _Entry(_Dispatcher):
     """What Python calls. ``alone`` of the cache keeps other processes from compiling the same."""
 
     def __init__(self, function: Any, options: dict[str, Any], cache: Any):
-        super().__init__(function, targetoptions={**options, "no_cfunc_wrapper": True})
+        super().__init__(function, {**options, "no_cfunc_wrapper": True})
         self._alone = contextlib.nullcontext
         if cache is not None:
             self._cache, self._alone = cache, cache.alone
@@ -161,8 +244,9 @@ class Kernel(_Dispatcher):
     """
 
     def __init__(self, function: Any, options: dict[str, Any], cache: Any):
-        inner = {**options, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
-        super().__init__(function, targetoptions=inner)
+        super().__init__(
+            function, {**options, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+        )
         self.entry = _Entry(function, options, cache)
 
     def get_call_template(self, arguments: Any, named: Any) -> Any:

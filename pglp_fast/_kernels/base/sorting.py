@@ -45,6 +45,30 @@ def _merge(source, first, middle, last, out):
 
 
 @bare
+def order_by(values, order, room):
+    """order = the positions of the values, ascending, those of equal ones in their order; ``room``
+    is as long. Runs by insertion, merged two by two."""
+    n, width = values.shape[0], _FEW
+    for i in range(n):
+        at = i
+        while at % _FEW > 0 and values[order[at - 1]] > values[i]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = i
+    while width < n:
+        for first in range(0, n, 2 * width):
+            a, middle, last = first, min(first + width, n), min(first + 2 * width, n)
+            b = middle
+            for k in range(first, last):
+                left = b >= last or (a < middle and values[order[a]] <= values[order[b]])
+                room[k] = order[a] if left else order[b]
+                a, b = a + left, b + (not left)
+        for k in range(n):
+            order[k] = room[k]
+        width *= 2
+
+
+@bare
 def _sift(values, root, n):
     """Let values[root] sink in the heap values[:n] until no child is larger."""
     value = values[root]
@@ -72,11 +96,11 @@ def sort_in_place(values, n):
 
 @kernel
 def sort_numbers(values):
-    """Sort int64 numbers in place: runs by insertion, merged two by two."""
+    """Sort in place: runs by insertion, merged two by two."""
     n = values.shape[0]
     for first in range(0, n, _FEW):
         insert(values, first, min(first + _FEW, n))
-    room, width = np.empty(n if n > _FEW else 0, np.int64), _FEW
+    room, width = np.empty(n if n > _FEW else 0, values.dtype), _FEW
     while width < n:
         for first in range(0, n, 2 * width):
             middle, last = min(first + width, n), min(first + 2 * width, n)

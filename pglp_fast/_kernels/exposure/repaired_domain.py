@@ -12,7 +12,7 @@ from pglp_fast._kernels.base.bits import test1
 from pglp_fast._kernels.base.growing import with_room
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.base.lattice import difference
-from pglp_fast._kernels.base.sorting import insert
+from pglp_fast._kernels.base.sorting import lower_bound, sort_numbers
 from pglp_fast._kernels.geometry.hull import contains, is_symmetric
 from pglp_fast._kernels.geometry.hull_growth import grow
 from pglp_fast._kernels.noise.proof import clique_inside
@@ -28,8 +28,6 @@ from .domain_view import (
     unlink_cliques,
 )
 from .graph_repair import repair_domain
-
-_FEW = 32  # positions that are sorted by insertion
 
 # As large as the map, so that nothing large is allocated at every step: a bitmask and clique heads,
 # empty between uses; positions; four rows for what is as long as a domain
@@ -156,10 +154,9 @@ def component_of(policy, repaired, p):
             e = after[e]
     for k in range(tail):
         seen[queue[k]] = 0
-    if tail > _FEW:
-        return np.sort(queue[:tail])
-    insert(queue, 0, tail)
-    return queue[:tail]
+    found = queue[:tail]
+    sort_numbers(found)
+    return found
 
 
 @kernel
@@ -202,7 +199,7 @@ def edges_inside(policy, repaired, positions, hull):
                     return False
     for e in range(repaired.added.shape[0]):
         i, j = repaired.added[e, 0], repaired.added[e, 1]
-        at = np.searchsorted(positions, view.position[i])
+        at = lower_bound(positions, view.position[i])
         if at < positions.shape[0] and positions[at] == view.position[i]:
             x, y = difference(lattice, i, j)
             if not contains(hull, x, y):

@@ -8,19 +8,19 @@ is at most 8 * MAX_SPAN**2 = 2**61."""
 import numpy as np
 
 from pglp_fast._kernels.base.growing import append_rows, copy_rows
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 from pglp_fast._kernels.base.sorting import order_of_labels, sort_numbers
 
 MAX_SPAN = 2**29
 _BUFFER = 4096
 
 
-@kernel
+@bare
 def cross(ax, ay, bx, by):
     return ax * by - ay * bx
 
 
-@kernel
+@bare
 def turn(polygon, i, j, x, y):
     """Sign tells on which side of the line from vertex i to vertex j the point lies; > 0 is
     left."""
@@ -69,7 +69,7 @@ def _sorted_unique(points):
     return out[:n]
 
 
-@kernel
+@bare
 def _extend(out, h, keep, x, y):
     """Append a point, first dropping what would no longer turn left; the first ``keep`` points
     stay."""
@@ -96,7 +96,7 @@ def chain(points):
     return out[: h - 1].copy()
 
 
-@kernel
+@bare
 def twice_area(polygon):
     """Shoelace formula: twice the area, an exact integer."""
     total = 0
@@ -106,7 +106,7 @@ def twice_area(polygon):
     return total
 
 
-@kernel
+@bare
 def contains(polygon, x, y):
     """Whether the point lies in the polygon, boundary included. O(log h)."""
     h = polygon.shape[0]
@@ -130,7 +130,7 @@ def contains(polygon, x, y):
     return turn(polygon, low, low + 1, x, y) >= 0
 
 
-@kernel
+@bare
 def is_symmetric(polygon):
     """Whether the polygon is its own mirror image at 0: of the vertices in order, each is the
     negative of the one half a turn on."""
@@ -184,7 +184,7 @@ def minkowski_difference(polygon):
             return out[:n].copy()
 
 
-@kernel
+@bare
 def ray_edge(polygon, x, y):
     """Index i of the edge (i, i+1) that the ray from the origin through (x, y) meets; the origin
     is inside. O(log h)."""
@@ -207,14 +207,14 @@ def ray_edge(polygon, x, y):
     return low
 
 
-@kernel
+@bare
 def _sees(polygon, edge, x, y):
     h = polygon.shape[0]
     edge %= h
     return turn(polygon, edge, (edge + 1) % h, x, y) < 0
 
 
-@kernel
+@bare
 def tangents(polygon, x, y):
     """Tangent vertices (i, j) of a symmetric rank-2 polygon from a point outside it; vertices
     i+1..j-1 are hidden by it.

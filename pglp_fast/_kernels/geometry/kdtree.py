@@ -8,6 +8,7 @@ and ties go to the lower index."""
 import numpy as np
 
 from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.sorting import sort_numbers
 
 LEAF = 8
 DEPTH = 64
@@ -42,7 +43,7 @@ def _sort_by(sites, axis, part):
     keys = np.empty(part.shape[0], np.int64)
     for k in range(part.shape[0]):
         keys[k] = (sites[part[k], axis] - low) * n + part[k]
-    keys.sort()
+    sort_numbers(keys)
     for k in range(part.shape[0]):
         part[k] = keys[k] % n
 

@@ -7,6 +7,7 @@ point on it."""
 import numpy as np
 
 from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.sorting import sort_numbers
 
 
 @kernel
@@ -72,7 +73,8 @@ def _between(crossings, at, first, starts, xs):
     and the fourth, and so on."""
     spans, total = np.empty((crossings.shape[0] >> 1, 2), np.int64), 0
     for r in range(at.shape[0] - 1):
-        row = np.sort(crossings[at[r] : at[r + 1]])
+        row = crossings[at[r] : at[r + 1]]
+        sort_numbers(row)
         low, high = starts[first + r], starts[first + r + 1]
         for k in range(0, row.shape[0], 2):  # rings are closed: a row meets them evenly often
             a = _lower(xs, low, high, row[k])

@@ -8,7 +8,7 @@ from collections import namedtuple
 
 import numpy as np
 
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 
 TOTAL = 2**63
 _ZERO = np.uint64(0)
@@ -19,7 +19,7 @@ _TO_UNIT = 2.0**-53  # the step of a float64 just below 1
 AliasTables = namedtuple("AliasTables", "bits offset cut alias")
 
 
-@kernel
+@bare
 def column_bits(k):
     """b with 2**b >= k columns, at least one bit."""
     b = 1
@@ -60,11 +60,12 @@ def build_alias(weights, bits, cut, alias):
         cut[small[i]], alias[small[i]] = capacity, small[i]
 
 
-@kernel
+@bare
 def read_alias(cut, alias, bits, weights):
     """The weights that an alias row really samples."""
     capacity = np.uint64(1) << np.uint64(63 - bits)
-    weights[:] = _ZERO
+    for c in range(weights.shape[0]):
+        weights[c] = _ZERO
     for c in range(1 << bits):
         if cut[c] > _ZERO:
             weights[c] += cut[c]
@@ -72,7 +73,7 @@ def read_alias(cut, alias, bits, weights):
             weights[alias[c]] += capacity - cut[c]
 
 
-@kernel
+@bare
 def pick(word, cut, alias, start, bits):
     """The output that a 64-bit random word selects from the alias row at ``start``: top bits the
     column, the next the cut."""
@@ -83,7 +84,7 @@ def pick(word, cut, alias, start, bits):
     return np.int64(column) if rest < cut[at] else other
 
 
-@kernel
+@bare
 def unit(word):
     """A number in (0, 1) of a 64-bit random word: the middle of one of 2**53 equal steps."""
     return min((np.float64(word >> np.uint64(11)) + 0.5) * _TO_UNIT, 1.0 - _TO_UNIT)
@@ -103,7 +104,9 @@ def read_rows(tables, shape, W):
             if not 0 <= alias[c] < columns:
                 return False
         read_alias(cut, alias, tables.bits[shape], wide)
-        W[s] = wide[:k]
-        if np.any(wide[k:] > _ZERO):
-            return False
+        for c in range(k):
+            W[s, c] = wide[c]
+        for c in range(k, columns):
+            if wide[c] > _ZERO:
+                return False
     return True

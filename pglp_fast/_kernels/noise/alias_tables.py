@@ -63,7 +63,10 @@ def fill_tables(which, start, stop, groups, hulls, reached, probabilities, at, b
         _write_rows(W, shape, tables)
         out[shape, 1] = 0.0
         for s in range(k):
-            out[shape, 1] = max(out[shape, 1], abs(P[s].sum() - 1.0))
+            total = 0.0
+            for z in range(k):
+                total += P[s, z]
+            out[shape, 1] = max(out[shape, 1], abs(total - 1.0))
 
 
 @kernel

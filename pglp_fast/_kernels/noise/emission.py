@@ -13,7 +13,7 @@ more than z's region. See spec section 5."""
 
 import numpy as np
 
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 from pglp_fast._kernels.geometry.polygons import polygon_of
 from pglp_fast._kernels.policy.shapes import members_of, sites_of
 
@@ -41,13 +41,13 @@ _TERMS = 16
 _SERIES = np.divide.accumulate(np.append(0.5, -np.arange(3.0, _TERMS + 2)))
 
 
-@kernel
+@bare
 def mean_exp(x):
     """(1 - exp(-x)) / x, the mean of exp(-u) over u in [0, x], for x >= 0."""
     return -np.expm1(-x) / x if x > 0.0 else 1.0
 
 
-@kernel
+@bare
 def simplex_exp(a, b):
     """Integral of exp(-(a s + b t)) over s, t >= 0, s + t <= 1, for a, b >= 0.
 
@@ -69,7 +69,7 @@ def simplex_exp(a, b):
     return total
 
 
-@kernel
+@bare
 def _add(total, exponent, value):
     """total = (exponent e, mantissa m) stands for m * exp(-e); add value * exp(-exponent)."""
     if value <= 0.0:
@@ -80,7 +80,7 @@ def _add(total, exponent, value):
     total[1] += value * np.exp(total[0] - exponent)
 
 
-@kernel
+@bare
 def _integrate(points, m, rays, open_, gx, gy, sx, sy, total):
     """Add the integral of exp(-g . (x - s)) over the polygon: triangles, then a strip and a wedge
     to infinity."""
@@ -152,7 +152,7 @@ def _gradients(K, epsilon):
     return out
 
 
-@kernel
+@bare
 def _centred_on_source(fx, fy, sx, sy, gradients, nearest):
     """Whether coordinates of regions are better taken from the source at f (s in the frame T).
 
@@ -164,7 +164,7 @@ def _centred_on_source(fx, fy, sx, sy, gradients, nearest):
     return level > _UNITS and level > np.hypot(fx, fy) / nearest
 
 
-@kernel
+@bare
 def _add_cone(points, m, rays, open_, gx, gy, sx, sy, total):
     """Add the integral of exp(-g . (x - s)) over a piece of a cone, but for what is far out."""
     low, high = np.inf, -np.inf
@@ -268,7 +268,7 @@ def fill_matrices(which, start, stop, groups, polygons, stretch, epsilon, at, ou
         fill_columns(sites, stretch, polygon, epsilon, np.arange(k), 0, k, rows)
 
 
-@kernel
+@bare
 def exponentiate(values):
     """exp of each, in place."""
     for i in range(values.shape[0]):

@@ -6,7 +6,7 @@ policy has a bound of its own, just below e^(w eps), in ``protected``."""
 
 import numpy as np
 
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 from pglp_fast._kernels.policy.shapes import PLAIN, connected
 
 from .alias_rows import TOTAL
@@ -27,7 +27,9 @@ def mean_rows(P, component, out):
     """out[c] = mean of the rows of component c: a distribution that is positive wherever one of
     them is."""
     count = np.zeros(out.shape[0])
-    out[:] = 0.0
+    for c in range(out.shape[0]):
+        for z in range(out.shape[1]):
+            out[c, z] = 0.0
     for s in range(P.shape[0]):
         c = component[s]
         for z in range(P.shape[1]):  # sums of whole rows would take a second more to compile
@@ -38,7 +40,7 @@ def mean_rows(P, component, out):
             out[c, z] /= max(count[c], 1.0)
 
 
-@kernel
+@bare
 def _multiply(a, b):
     """The 128-bit product of two 64-bit words, as (high, low)."""
     a0, a1, b0, b1 = a & _LOW, a >> _32, b & _LOW, b >> _32
@@ -47,7 +49,7 @@ def _multiply(a, b):
     return a1 * b1 + (middle >> _32) + (other >> _32), a * b
 
 
-@kernel
+@bare
 def _within(w, v, numerator, shift):
     """Whether w * 2**shift <= numerator * v, in integers."""
     if w == _ZERO:
@@ -60,13 +62,13 @@ def _within(w, v, numerator, shift):
     return w_high < high or (w_high == high and w_low <= low)
 
 
-@kernel
+@bare
 def within(w, v, bound):
     """Whether w <= bound * v, in integers."""
     return _within(w, v, bound.numerator, bound.shift)
 
 
-@kernel
+@bare
 def _pair_within(protected, e, w, v, bound):
     """Whether w <= v times the bound of protected pair e."""
     if protected.shifts.shape[0] == 0 or protected.shifts[e] == PLAIN:
@@ -74,14 +76,14 @@ def _pair_within(protected, e, w, v, bound):
     return _within(w, v, protected.numerators[e], protected.shifts[e])
 
 
-@kernel
+@bare
 def _log_ratio(w, v):
     if w == _ZERO:
         return -np.inf
     return np.log(np.float64(w)) - np.log(np.float64(v)) if v > _ZERO else np.inf
 
 
-@kernel
+@bare
 def _note(W, i, j, z, weight, worst):
     """Replace ``worst`` where ln W[i, z] / W[j, z], divided by the edge's weight, is larger."""
     ratio = _log_ratio(W[i, z], W[j, z]) / weight
@@ -89,7 +91,7 @@ def _note(W, i, j, z, weight, worst):
         worst[0], worst[1], worst[2], worst[3] = ratio, i, j, z
 
 
-@kernel
+@bare
 def _extremes(W, heads, z, most, least):
     """most[c], least[c] = the members of the clique of head c with the largest and the smallest
     weight of output z."""
@@ -138,7 +140,8 @@ def _mark_broken(column, component, protected, bound, broken):
     heads, pairs = protected.heads, protected.pairs
     k = column.shape[0]
     most, least = column.copy(), column.copy()
-    broken[:] = False
+    for c in range(broken.shape[0]):
+        broken[c] = False
     for s in range(k):
         c = heads[s]
         most[c], least[c] = max(most[c], column[s]), min(least[c], column[s])
@@ -149,7 +152,10 @@ def _mark_broken(column, component, protected, bound, broken):
         v, w = column[pairs[e, 0]], column[pairs[e, 1]]
         if not _pair_within(protected, e, max(v, w), min(v, w), bound):
             broken[component[pairs[e, 0]]] = True
-    return np.any(broken)
+    found = False
+    for c in range(broken.shape[0]):
+        found |= broken[c]
+    return found
 
 
 @kernel
@@ -183,7 +189,10 @@ def _fill_up(W, component, means, protected, bound):
     k = W.shape[0]
     column, broken = np.empty(k, np.uint64), np.empty(means.shape[0], np.bool_)
     for c in range(means.shape[0]):
-        sink = np.argmax(means[c])
+        sink = 0
+        for z in range(1, k):
+            if means[c, z] > means[c, sink]:
+                sink = z
         for s in range(k):
             if component[s] == c:
                 total = _ZERO
@@ -225,7 +234,7 @@ def prove_weights(P, protected, bound, W):
     return np.inf
 
 
-@kernel
+@bare
 def _distance(W, P):
     """The largest total variation distance between a row of weights and one of probabilities."""
     largest = 0.0

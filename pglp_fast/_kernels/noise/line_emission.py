@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare
 
 # A line runs along a boundary if it does within this share of the terms compared: cells'
 # proportions are floats.
 _TIE = 1e-12
 
 
-@kernel
+@bare
 def dot(ex, ey, x, y, stretch):
     """Inner product of a lattice vector and (x, y); exact where cells are square and (x, y) is on
     the lattice, 0 where only the rounding of the cells' proportions keeps it from 0."""
@@ -19,7 +19,7 @@ def dot(ex, ey, x, y, stretch):
     return 0.0 if abs(a + b) <= _TIE * (abs(a) + abs(b)) else a + b
 
 
-@kernel
+@bare
 def _along(x, y, wx, wy):
     """Whether the lattice vector (x, y) is parallel to w; exact where w is on the lattice."""
     if wx == np.rint(wx) and wy == np.rint(wy):
@@ -27,7 +27,7 @@ def _along(x, y, wx, wy):
     return x * wy == y * wx
 
 
-@kernel
+@bare
 def _line_span(z, anchor, sites, stretch, wx, wy):
     """The (low, high) of t where anchor + t w is nearest to site z; low >= high if nowhere.
 
@@ -53,7 +53,7 @@ def _line_span(z, anchor, sites, stretch, wx, wy):
     return low, high
 
 
-@kernel
+@bare
 def _anchor_of(s, sites, wx, wy):
     """(the first site on the line from site s along w, how many w it is from there to s).
 
@@ -67,7 +67,7 @@ def _anchor_of(s, sites, wx, wy):
     return anchor, (sites[s, 1] - sites[anchor, 1]) / wy
 
 
-@kernel
+@bare
 def linear(z, sources, sites, stretch, wx, wy, epsilon, out):
     """out[s] = ln Pr(z|s) for each source s: K the segment +-w, so the noise is w times a
     Laplace(1/eps) number."""
@@ -85,7 +85,7 @@ def linear(z, sources, sites, stretch, wx, wy, epsilon, out):
             out[k] = np.log(-0.5 * np.expm1(epsilon * (start - end))) - epsilon * start
 
 
-@kernel
+@bare
 def nearest_along(s, t, sites, stretch, wx, wy):
     """The site in whose span the point s + t w lies: of those that the line from site s meets, the
     nearest along it, ties to the lower index.

@@ -7,7 +7,7 @@ counter-clockwise: one vertex is no noise, two are a segment."""
 
 import numpy as np
 
-from pglp_fast._kernels.base.growing import append_rows
+from pglp_fast._kernels.base.growing import append_rows, copy_rows
 from pglp_fast._kernels.base.jit import kernel
 from pglp_fast._kernels.geometry.polygons import polygon_of
 
@@ -63,7 +63,9 @@ def noise_polygon(hull, kind, dx, dy):
         return diamond(hull, dx, dy)
     if kind == DISC:
         return disc(hull, dx, dy)
-    return hull.astype(np.float64)
+    out = np.empty(hull.shape)
+    copy_rows(hull, hull.shape[0], out, 0)
+    return out
 
 
 @kernel

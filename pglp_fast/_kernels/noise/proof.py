@@ -3,7 +3,7 @@ theorem. No floating point decides."""
 
 import numpy as np
 
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 from pglp_fast._kernels.base.lattice import difference
 from pglp_fast._kernels.base.sorting import order_of_labels
 from pglp_fast._kernels.geometry.hull import contains, cross, is_symmetric
@@ -39,7 +39,7 @@ def check_tables(which, start, stop, groups, hulls, reached, bound, tables, faul
         fault[w] = _check_table(which[w], groups, hulls, reached, bound, tables, worst[w])
 
 
-@kernel
+@bare
 def clique_inside(polygon, members, lattice):
     """Whether p - q lies in the symmetric polygon for all members p, q.
 

@@ -7,7 +7,8 @@ from collections import namedtuple
 
 import numpy as np
 
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
+from pglp_fast._kernels.base.sorting import order_by
 
 from .line_emission import dot
 
@@ -23,13 +24,14 @@ def voronoi_neighbours(sites, z, stretch, out):
     written to ``out``.
 
     On each bisector the other half-planes leave an interval. Sites are tried from the nearest on,
-    so far ones fail at once."""
+    so far ones fail at once; those at one distance by index."""
     k = sites.shape[0]
     distance = np.empty(k)
     for i in range(k):
         dx, dy = sites[i, 0] - sites[z, 0], sites[i, 1] - sites[z, 1]
         distance[i] = dx * dx + stretch * dy * dy
-    order = np.argsort(distance)
+    order, room = np.empty(k, np.int64), np.empty(k, np.int64)
+    order_by(distance, order, room)
     n = 0
     for a in order:
         if a == z:
@@ -57,7 +59,7 @@ def voronoi_neighbours(sites, z, stretch, out):
     return n
 
 
-@kernel
+@bare
 def climb(rays, end, ex, ey, stretch):
     """How n.x grows along a ray, n the normal of the bisector with offset e; its sign is exact.
 
@@ -70,13 +72,13 @@ def climb(rays, end, ex, ey, stretch):
     return rays[end, 2] * stretch * (np.int64(rays[end, 3]) * ey - np.int64(rays[end, 4]) * ex)
 
 
-@kernel
+@bare
 def set_ray(rays, end, x, y, side, ox, oy):
     rays[end, 0], rays[end, 1], rays[end, 2] = x, y, side
     rays[end, 3], rays[end, 4] = ox, oy
 
 
-@kernel
+@bare
 def clip(points, m, rays, open_, nx, ny, c, climb_a, climb_b, ex, ey):
     """Intersect a convex polygon with nx x + ny y <= c, in place.
 
@@ -144,7 +146,7 @@ def bisectors(z, sites, near, stretch, polygon, t00, t01, t10, t11):
     return Bisectors(lines, offsets, climbs, stretch)
 
 
-@kernel
+@bare
 def from_source(around, fx, fy, out):
     """The constants c of the bisectors, for coordinates that are centred on the source at f."""
     for b in range(out.shape[0]):
@@ -155,7 +157,7 @@ def from_source(around, fx, fy, out):
             out[b] = 0.5 * (ex * (ex - 2 * fx) + around.stretch * (ey * (ey - 2 * fy)))
 
 
-@kernel
+@bare
 def find_cutting(climbs, beyond, i, j, out):
     """The bisectors that cut the cone from s over K's edge (i, j); ``beyond``: how far s is beyond
     each. Returns how many were written to ``out``, -1 where one has the whole cone beyond it."""
@@ -171,7 +173,7 @@ def find_cutting(climbs, beyond, i, j, out):
     return n
 
 
-@kernel
+@bare
 def ray_ends(climbs, beyond, ends):
     """Where the rays from s along K's vertices enter and leave z's region.
 
@@ -219,7 +221,7 @@ def cones_that_meet(ends):
     return (first + h - 1) % h, min(met + 1, h)
 
 
-@kernel
+@bare
 def between_rays(ends, i, j, K, sx, sy, points, rays):
     """The part of z's region in the cone over K's edge (i, j), where both of its rays enter the
     region through one side and leave it through one: see ``cone_region``; -1 vertices where they do
@@ -244,7 +246,7 @@ def between_rays(ends, i, j, K, sx, sy, points, rays):
     return m, open_
 
 
-@kernel
+@bare
 def cone_region(around, c, cutting, n, K, polygon, i, j, sx, sy, points, rays):
     """The part of z's region in the cone from s over K's edge (i, j), to ``points`` and ``rays``:
     see ``clip``. Returns (vertices, whether it is unbounded)."""

@@ -6,6 +6,7 @@ symmetric."""
 import numpy as np
 
 from pglp_fast._kernels.base.jit import bare, kernel
+from pglp_fast._kernels.base.sorting import sort_numbers
 
 
 @kernel
@@ -56,7 +57,7 @@ def relabel(labels, alone, out):
     return n
 
 
-@kernel
+@bare
 def find_root(parent, i):
     while parent[i] != i:
         parent[i] = parent[parent[i]]
@@ -64,7 +65,7 @@ def find_root(parent, i):
     return i
 
 
-@kernel
+@bare
 def number_roots(parent, out):
     """out[i] = number of i's component, in order of appearance; returns how many there are."""
     count = 0
@@ -150,9 +151,10 @@ def pairs_to_csr(n, pairs):
         indptr[i + 1] = m
         if degree[i] == degree[i + 1]:
             continue
-        row = np.sort(wide[degree[i] : degree[i + 1]])
+        row, before = wide[degree[i] : degree[i + 1]], m
+        sort_numbers(row)
         for k in range(row.shape[0]):
-            if k == 0 or row[k] != row[k - 1]:
+            if m == before or row[k] != wide[m - 1]:
                 wide[m] = row[k]  # m never passes degree[i] + k: rows only shrink
                 m += 1
         indptr[i + 1] = m

@@ -10,7 +10,7 @@ from collections import namedtuple
 import numpy as np
 
 from pglp_fast._kernels.base.hashing import SEED, mix, slot_of
-from pglp_fast._kernels.base.jit import kernel
+from pglp_fast._kernels.base.jit import bare, kernel
 from pglp_fast._kernels.base.lattice import difference
 from pglp_fast._kernels.geometry.hull import contains
 from pglp_fast._kernels.geometry.polygons import polygon_of
@@ -60,7 +60,7 @@ def sites_of(members, lattice):
     return out
 
 
-@kernel
+@bare
 def addresses(members, starts, out):
     """out[i] = (group, place in the group) of location i; ``out`` is filled with -1 before."""
     for g in range(starts.shape[0] - 1):
@@ -86,7 +86,7 @@ def clique_heads(members, starts, cliques, n_cliques, out):
             out[k] = first[c] - starts[g]
 
 
-@kernel
+@bare
 def _hash(groups, g):
     """Of what a shape is: offsets, clique heads and extra edges, in index order."""
     a = groups.members[groups.starts[g]]
@@ -103,7 +103,7 @@ def _hash(groups, g):
     return h
 
 
-@kernel
+@bare
 def _same_edges(groups, i, j):
     """Whether the extra edges of two locations lead to the same places of their groups."""
     indptr, indices, address = groups.indptr, groups.indices, groups.address
@@ -119,7 +119,7 @@ def _same_edges(groups, i, j):
     return True
 
 
-@kernel
+@bare
 def _same(groups, g, f):
     """Whether two groups are of one shape, exactly."""
     members, a, b = groups.members, groups.starts[g], groups.starts[f]
@@ -241,7 +241,7 @@ def protected_of(groups, shape, hulls, reached):
 def _with_weights(groups, heads, pairs, entries, others):
     """Edges with their weights and bounds, and other pairs of weight 1."""
     m, n = pairs.shape[0], pairs.shape[0] + others.shape[0]
-    both, weights = np.empty((n, 2), np.int64), np.ones(n)
+    both, weights = np.empty((n, 2), np.int64), np.empty(n)
     numerators, shifts = np.zeros(n, np.uint64), np.full(n, PLAIN)
     for e in range(n):
         if e < m:
@@ -249,7 +249,7 @@ def _with_weights(groups, heads, pairs, entries, others):
             weights[e], numerators[e] = groups.weights[at], groups.numerators[at]
             shifts[e] = groups.shifts[at]
         else:
-            both[e, 0], both[e, 1] = others[e - m, 0], others[e - m, 1]
+            both[e, 0], both[e, 1], weights[e] = others[e - m, 0], others[e - m, 1], 1.0
     return Protected(heads, both, weights, numerators, shifts)
 
 

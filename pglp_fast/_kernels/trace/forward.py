@@ -14,6 +14,7 @@ from pglp_fast._kernels.base.bits import clear_cells, set1
 from pglp_fast._kernels.base.jit import bare, kernel
 from pglp_fast._kernels.base.logarithms import exponentials, log_add, normalise
 from pglp_fast._kernels.base.markov import scatter, scatter_dense
+from pglp_fast._kernels.base.sorting import order_by, sort_numbers
 
 from .records import LOGS, OWN
 
@@ -187,13 +188,20 @@ def _most_likely(belief, delta):
     p = belief.values.copy()
     if belief.kind == LOGS:
         exponentials(belief.values, p)
-    order = np.argsort(-belief.values, kind="mergesort")
-    total = p.sum()
+    size = p.shape[0]
+    falling, order, room = np.empty(size), np.empty(size, np.int64), np.empty(size, np.int64)
+    total = 0.0
+    for k in range(size):
+        falling[k] = -belief.values[k]
+        total += p[k]
+    order_by(falling, order, room)
     mass, n = 0.0, 0
     while n < order.shape[0] and mass < (1.0 - delta) * total:
         mass += p[order[n]]
         n += 1
-    return np.sort(order[:n])
+    kept = order[:n]
+    sort_numbers(kept)
+    return kept
 
 
 @kernel

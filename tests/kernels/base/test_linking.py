@@ -1,10 +1,13 @@
 """Kernels that only kernels call are translated, and become machine code with their caller."""
 
+import gc
 import threading
 
 import numba
 import numpy as np
 import pytest
+from numba.core import errors
+from numba.core.compiler import Flags
 
 from pglp_fast._kernels.base.jit import bare, kernel
 from pglp_fast._kernels.base.linking import Kernel
@@ -142,6 +145,72 @@ def test_numbers_that_are_written_in_a_call_are_translated_once():
 
     assert caller(2) == (4, 8, -4, -9)
     assert len(power.overloads) == 1
+
+
+def test_numba_is_left_as_it_was_for_others():
+    """While a kernel is compiled, wrappers, colours and searches for garbage are left out."""
+    _, _, highest = make()
+    context, before = highest.targetctx, gc.get_threshold()
+    kinds = context.codegen()._library_class, type(errors.termcolor())
+    assert highest(VALUES, 2) == 10
+    with pytest.raises(numba.core.errors.TypingError):
+        highest(VALUES, "text")
+    assert gc.get_threshold() == before
+    assert (context.codegen()._library_class, type(errors.termcolor())) == kinds
+    changed = vars(context), vars(highest.typingctx), vars(errors.termcolor())
+    ours = {"create_cfunc_wrapper", "_resolve_user_function_type", "_markup"}
+    assert not ours & {name for each in changed for name in each}
+
+    @numba.njit
+    def twice(x):
+        return 2 * x
+
+    @numba.njit
+    def call(function, x):  # by its C wrapper
+        return function(x)
+
+    signature = numba.types.FunctionType(numba.float64(numba.float64))
+    assert numba.njit((signature, numba.float64))(call.py_func)(twice, 1.5) == 3.0
+
+
+def test_no_wrappers_for_what_only_kernels_call():
+    _, _, highest = make()
+    assert highest(VALUES, 2) == 10
+    (library,) = libraries(highest.entry)
+    names = [f.name for called in library._called() for f in called._final_module.functions]
+    assert names
+    assert not [name for name in names if name.startswith("cfunc.")]
+
+
+def test_what_a_call_means_depends_on_the_options():
+    """Of a function that is remembered too: kernels that count references call one that does, or
+    the arrays that it makes would never be freed, or be freed twice."""
+
+    @kernel
+    def counting(n):
+        return np.ones(n).sum() + max(n, 2.0)
+
+    @bare
+    def not_counting(values, n):
+        return values.sum() + max(n, 2.0)
+
+    @kernel
+    def both(n):
+        return counting(n) + not_counting(np.ones(n), n) + np.ones(n).sum() + max(n, 2.0)
+
+    for _ in range(3):
+        assert both(5) == 30.0 == both(np.int64(5))
+
+
+def test_options_are_equal_where_numba_says_so():
+    """Would catch options that are remembered after one of them has changed."""
+    lowest, middle, _ = make()
+    flags = [k._compiler._customize_flags(Flags()) for k in (lowest, middle)]
+    assert flags[0] == flags[1] == Flags()
+    assert hash(flags[0]) == hash(Flags())
+    flags[0].nrt = True
+    assert flags[0] != flags[1]
+    assert flags[0] == flags[0].copy() != Flags()
 
 
 def test_a_bare_kernel_leaves_counts_of_references_alone():

@@ -16,6 +16,10 @@ def test_numbers_are_sorted_in_place(n, top):
         wanted = np.sort(values)
         kernels.sort_numbers(values)
         assert np.array_equal(values, wanted)
+    for values in (rng.random(n), rng.integers(0, 2**31 - 1, n).astype(np.int32)):
+        wanted = np.sort(values)
+        kernels.sort_numbers(values)
+        assert np.array_equal(values, wanted)
 
 
 @pytest.mark.parametrize("n", SIZES)
@@ -24,6 +28,15 @@ def test_positions_of_one_label_stay_in_order(n):
     for top in (1, 4, 2**31 - 1):
         labels = rng.integers(-1, top, n).astype(np.int32)
         assert np.array_equal(kernels.order_of_labels(labels), np.argsort(labels, kind="stable"))
+
+
+@pytest.mark.parametrize("n", SIZES)
+def test_positions_of_equal_values_stay_in_order(n):
+    rng = np.random.default_rng(n)
+    for values in (rng.random(n), rng.integers(0, 4, n) / 4.0, -np.arange(float(n))):
+        order, room = np.empty(n, np.int64), np.empty(n, np.int64)
+        kernels.order_by(values, order, room)
+        assert np.array_equal(order, np.argsort(values, kind="stable"))
 
 
 @pytest.mark.parametrize("n", SIZES)
