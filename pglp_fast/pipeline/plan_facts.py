@@ -47,8 +47,8 @@ def _chosen_facts(plan: "Plan") -> dict[str, Any]:
     names = ("policies", "schedule", "policy_column", "epsilon_column", "window")
     given = {name: getattr(plan, name) for name in names}
     out = {name: value for name, value in given.items() if value is not None}
-    if plan.schedule is not None:  # who is named in it is nobody's business
-        out["schedule"] = {k: v for k, v in plan.schedule.items() if k != "persons"}
+    if plan.rules is not None:  # who is named in it is nobody's business
+        out["schedule"] = {k: v for k, v in plan.rules.spelt.items() if k != "persons"}
     if plan.policies:
         graphs = plan.policy_set.graphs[1:]
         out["policies"] = {

@@ -227,12 +227,16 @@ def test_it_can_be_kept(tmp_path):
 )
 def test_a_rule_for_a_person_holds_however_its_key_is_written(tmp_path, key, user):
     """Would catch a protection that is ignored without a word."""
-    p = plan(policies=NAMED, schedule={"persons": {key: "all"}})
+    moves = pf.MobilityModel(G, np.full((G.size,) * 2, 1 / G.size))
+    rules = {"persons": {key: "all"}, "periods": {np.int64(0): "large"}}
+    p = plan(policies=NAMED, schedule=rules, mobility=moves, step="5min")
     where = G.latlon([0])[0]
     row = {"user": [user], "time": [pd.Timestamp("2026-01-05")], "lat": where[:1], "lon": where[1:]}
     assert pf.release_table(pd.DataFrame(row), p)["released_policy"].tolist() == ["all"]
-    p.to_toml(tmp_path / "plan.toml")
-    assert pf.Plan.from_toml(tmp_path / "plan.toml").digest == p.digest
+    alone = plan(policies=NAMED, schedule={"persons": {key: "all"}})
+    assert pf.release_table(pd.DataFrame(row), alone)["released_policy"].tolist() == ["all"]
+    alone.to_toml(tmp_path / "plan.toml")
+    assert pf.Plan.from_toml(tmp_path / "plan.toml").digest == alone.digest
 
 
 @pytest.mark.parametrize(
