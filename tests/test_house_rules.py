@@ -20,7 +20,9 @@ OUTSIDE = {
     "_finalized",
     "_get_module_for_linking",
     "_getvalue",
+    "_impl_keys",
     "_linking_libraries",
+    "_lookup_global",
     "_reload_init",
 }
 KERNELS = [path for path in TREES if path.parts[0] == "_kernels"]

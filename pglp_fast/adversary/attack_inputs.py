@@ -3,13 +3,13 @@
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from pglp_fast._kernels.attack import records
 from pglp_fast._util import validate as check
 from pglp_fast._util.arrays import for_kernels
 from pglp_fast._util.threads import run_ranges
-from pglp_fast.errors import InvalidEvidence
+from pglp_fast.errors import InvalidEvidence, InvalidParameter
 from pglp_fast.space.grid import Grid
 from pglp_fast.space.locations import Locations
 
@@ -66,6 +66,45 @@ def persons_worth_a_thread(seen: records.Observations) -> int:
     """How many persons are; a move through a gap counts as a row does."""
     moves = np.maximum(np.diff(seen.steps), 1).sum() + 1
     return int(max(1, _WORTH_A_THREAD * (len(seen.first) - 1) // moves))
+
+
+def evidence_of(given: Any) -> Evidence:
+    """Evidence, or that of a release."""
+    if not isinstance(given, Evidence) and hasattr(given, "evidence"):
+        if given.evidence is None:
+            raise InvalidEvidence(
+                "these traces were released without keeping evidence: use TraceReleaser.run(..., "
+                "evidence=True)"
+            )
+        given = given.evidence
+    if not isinstance(given, Evidence):
+        raise InvalidEvidence(
+            f"evidence must be an Evidence, got {type(given).__name__}: TraceReleaser.run(..., "
+            "evidence=True)"
+        )
+    return given
+
+
+def cells_beside(values: ArrayLike, evidence: Evidence, name: str) -> check.Cells:
+    """Cells beside the releases, -1 for unknown."""
+    array, shape = check.integers(values, name), evidence.result_shape
+    if array.shape != shape:
+        raise InvalidParameter(
+            f"{name} must have shape {shape}, as the releases, got {array.shape}"
+        )
+
+    def where(cell: int, *at: int) -> str:
+        place = f"event {at[0]}" if evidence.shape is None else f"user {at[0]} at step {at[1]}"
+        return f"{name} has {cell} for {place}"
+
+    return check.cells_or_missing(
+        array,
+        evidence.model.locations.size,
+        name,
+        error=InvalidParameter,
+        where=where,
+        missing="unknown",
+    )
 
 
 def observations_of(evidence: Evidence) -> records.Observations:

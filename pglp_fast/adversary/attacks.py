@@ -19,6 +19,8 @@ from pglp_fast.io.labels import person_codes
 from pglp_fast.space.locations import Locations
 
 from .attack_inputs import (
+    cells_beside,
+    evidence_of,
     has_gaps,
     moves_of,
     observations_of,
@@ -107,7 +109,7 @@ class Attack:
         return self.evidence.as_given(self.evidence.released, -1)
 
     def _cells(self, values: ArrayLike, name: str) -> check.Cells:
-        return _cells(values, self.evidence, name)
+        return cells_beside(values, self.evidence, name)
 
     def posterior(self, u: int, t: int) -> Reals:
         """Pr(s_t | all z) of user u at step t, dense (N,); worked out when asked for.
@@ -318,10 +320,10 @@ def attack(evidence: Evidence | WithEvidence, truth: ArrayLike | None = None) ->
     Recognition, Proceedings of the IEEE 77 (1989). R. Shokri et al., Quantifying Location Privacy,
     IEEE Symposium on Security and Privacy (2011), for the adversary's expected error.
     """
-    evidence = _evidence_of(evidence)
+    evidence = evidence_of(evidence)
     seen, moves = observations_of(evidence), moves_of(evidence.model)
     turned = moves_of(evidence.model, transposed=True) if has_gaps(seen) else moves
-    true = None if truth is None else _cells(truth, evidence, "truth")
+    true = None if truth is None else cells_beside(truth, evidence, "truth")
     n, persons = len(seen.steps), evidence.persons
     guesses = np.full((records.ESTIMATORS, n), -1, check.CELL)
     # each row's release, or the one before where there is none: a first row has one
@@ -376,43 +378,4 @@ def attack(evidence: Evidence | WithEvidence, truth: ArrayLike | None = None) ->
         _moves=moves,
         _turned=turned,
         _seen=seen,
-    )
-
-
-def _evidence_of(given: Any) -> Evidence:
-    """Evidence, or that of a release."""
-    if not isinstance(given, Evidence) and hasattr(given, "evidence"):
-        if given.evidence is None:
-            raise InvalidEvidence(
-                "these traces were released without keeping evidence: use TraceReleaser.run(..., "
-                "evidence=True)"
-            )
-        given = given.evidence
-    if not isinstance(given, Evidence):
-        raise InvalidEvidence(
-            f"evidence must be an Evidence, got {type(given).__name__}: TraceReleaser.run(..., "
-            "evidence=True)"
-        )
-    return given
-
-
-def _cells(values: ArrayLike, evidence: Evidence, name: str) -> check.Cells:
-    """Cells beside the releases, -1 for unknown."""
-    array, shape = check.integers(values, name), evidence.result_shape
-    if array.shape != shape:
-        raise InvalidParameter(
-            f"{name} must have shape {shape}, as the releases, got {array.shape}"
-        )
-
-    def where(cell: int, *at: int) -> str:
-        place = f"event {at[0]}" if evidence.shape is None else f"user {at[0]} at step {at[1]}"
-        return f"{name} has {cell} for {place}"
-
-    return check.cells_or_missing(
-        array,
-        evidence.model.locations.size,
-        name,
-        error=InvalidParameter,
-        where=where,
-        missing="unknown",
     )

@@ -97,10 +97,9 @@ def report_traces(
     banners = words.unproved(note)
     banners += words.PRIVATE if true is not None else words.FIRST_KNOWN if private else ""
     banners += words.SEEDED if releaser.rng is not None else ""
-    persons = f["users"]
-    notes = _notes(n, len(rows), persons, found.notes, private)
+    notes = _notes(n, len(rows), f["users"], found.notes, private)
     data = embedded(f, _WORDS, releaser.graph, found.users, None)
-    lead = _lead(releaser, evidence, n, persons, f["flags"]["steps"])
+    lead = _lead(releaser, evidence, n, f["users"], f["flags"]["steps"])
     told = _told(releaser, evidence)
     meant = f"{explained(releaser.repair)} {_happened(f['flags'])}"
     lead = f'{told} {_learnt(f["attack"])}</p><p class="note">{meant}</p><p class="note">{lead}'

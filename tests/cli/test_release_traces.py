@@ -9,6 +9,7 @@ import pytest
 import pglp_fast as pf
 from cases import large
 from cli_tools import MAP, answer, read, run, the_grid, trips, write_csv
+from pglp_fast.cli.plans import headline_of
 from pglp_fast.pipeline.persons import Numbers
 from pglp_fast.pipeline.steps import step_numbers
 
@@ -403,13 +404,21 @@ def test_the_first_sentence_and_the_count_of_repairs_are_those_of_traces(tmp_pat
     (tmp_path / "job.toml").write_text(
         'table = "t.csv"\noutput = "q.csv"\nepsilon = 1.0\npolicy = "blocks:3"\n'
         'mobility = "model.npz"\npolicies = { night = "blocks:2" }\n'
-        'schedule = { times = { "22:00-06:00" = "night" }, persons = { "0" = 0.5 } }\n'
+        'schedule = { times = { "09:10-09:40" = "night" }, persons = { "0" = 0.5 } }\n'
     )
     capsys.readouterr()
     run("release", "--config", "job.toml")
     several = capsys.readouterr().out.splitlines()[0]
     assert "Under policy default" in several and "Under policy night" in several
-    assert "2 x 2 cells" in several and "where another holds, so does its factor" in several
+    assert "2 x 2 cells" in several and several.count("a factor of e^1 = 2.72") == 2
+    # before anything is released nobody knows which will hold
+    plan = pf.Plan(
+        grid=model.locations, policy="blocks:3", policies={"night": "blocks:2"}, epsilon=1.0,
+        schedule={"times": {"22:00-06:00": "night"}, "persons": {"0": 0.5}}, step="5min",
+        mobility=model,
+    )  # fmt: skip
+    ahead = headline_of(plan)[0]
+    assert "Under policy night" in ahead and "where another holds, so does its factor" in ahead
 
 
 def test_what_is_public_does_not_tell_where_users_were(tmp_path, capsys):

@@ -119,7 +119,7 @@ def test_typed_by_hand(tmp_path):
         ({"step": "soon"}, "step must be a duration"),
         ({"timezone": "Mars"}, "timezone must be"),
         ({"calibration": "none"}, "calibration must be"),
-        ({"mechanism": "none"}, "the mechanism 'none' is not found"),
+        ({"mechanism": "none"}, "mechanism must be one of 'ppim'.* got 'none'"),
         ({"mechanism": "pim"}, "is for policy='complete'"),
         ({"grid": None}, "which map"),
         ({"grid": pf.Grid(3, 3)}, "has no latitude and longitude"),

@@ -210,8 +210,8 @@ def test_the_default():
         (dict(epsilon=[1.0] * 5 + [0.0]), "epsilon of user 5 at step .* is 0.0"),
         (dict(epsilon=-1.0), "epsilon of user 0"),
         (dict(epsilon="much"), "epsilon must be real numbers"),
-        (dict(epsilon=True), "epsilon must be numbers, got booleans"),
-        (dict(epsilon=[True] * 6), "epsilon must be numbers, got booleans"),
+        (dict(epsilon=True), "epsilon must be numbers, not booleans"),
+        (dict(epsilon=[True] * 6), "epsilon must be numbers, not booleans"),
         (
             dict(epsilon=np.ones((6, 3))),
             r"give one, a mapping by user number, or an array of shape",

@@ -135,7 +135,7 @@ FILES = """
 import tempfile
 from pathlib import Path
 from pglp_fast._util.storage import alone_with, let_go, locked
-from pglp_fast.pipeline.job import _locked
+from pglp_fast.pipeline.work_folder import _locked
 
 folder = Path(tempfile.mkdtemp())
 (folder / "there").write_text("")

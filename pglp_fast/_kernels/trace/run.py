@@ -300,8 +300,7 @@ def run_users(world, cycle, cache, requests, beliefs, priors, ledger, users, out
     chosen = choose(policies, settings, requests.epsilons, np.int64(0))
     # events whose draws are at hand; where all users' events lie end to end, a chunk spans users
     first = last = np.int64(-1)
-    until = requests.start[users[1]]
-    order = requests.order
+    until, order = requests.start[users[1]], requests.order
     for k in range(users[0], users[1]):
         u = order[k] if order.shape[0] > 0 else k
         at, account = beliefs.at[u], open_account(ledger, u, space)

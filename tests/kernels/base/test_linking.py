@@ -1,7 +1,10 @@
 """Kernels that only kernels call are translated, and become machine code with their caller."""
 
 import gc
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import numba
 import numpy as np
@@ -173,13 +176,25 @@ def test_numba_is_left_as_it_was_for_others():
     assert numba.njit((signature, numba.float64))(call.py_func)(twice, 1.5) == 3.0
 
 
+ALONE = """
+import sys
+sys.path.insert(0, {folder!r})
+from test_linking import VALUES, libraries, make
+
+highest = make()[2]
+assert highest(VALUES, 2) == 10
+(library,) = libraries(highest.entry)
+names = [f.name for called in library._called() for f in called._final_module.functions]
+assert names
+print([name for name in names if name.startswith("cfunc.")])
+"""
+
+
 def test_no_wrappers_for_what_only_kernels_call():
-    _, _, highest = make()
-    assert highest(VALUES, 2) == 10
-    (library,) = libraries(highest.entry)
-    names = [f.name for called in library._called() for f in called._final_module.functions]
-    assert names
-    assert not [name for name in names if name.startswith("cfunc.")]
+    """In a process of its own: what other code had Numba translate before has its wrapper."""
+    script = ALONE.format(folder=str(Path(__file__).parent))
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
+    assert done.stdout.strip() == "[]", done.stderr
 
 
 def test_what_a_call_means_depends_on_the_options():
