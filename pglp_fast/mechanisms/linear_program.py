@@ -8,13 +8,11 @@ last is said with one number m(z) for all its members, m(z) <= x(s, z) <= e^eps 
 constraints, not O(k^3). Where the component looks the same turned or mirrored, an optimum does too,
 and one variable of each orbit is enough."""
 
-import contextlib
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pglp_fast.errors import PGLPError
 from pglp_fast.policy.components import Component
 
 from .symmetries import orbits, symmetries
@@ -22,12 +20,23 @@ from .symmetries import orbits, symmetries
 # ln of the largest factor between variables that the solver is asked to tell from none; above it
 # the second is tried too: mostly worse, but not for every prior
 _RESOLVED, _AT_MOST = 20.0, 24.0
+RESOLUTION = 1e-9  # of the largest loss in a component: less is not told from none in ``gap``
+MAX_GAP = 1e-3  # a component whose loss may be further above the least is warned of
+# The solver takes coefficients below 1e-9 for none, so that above epsilon = 20.7 it does not see
+# e^-epsilon. Programs that would be warned of are said once more, in rows lifted above that, and
+# with rows of their own units where the truth is in doubt: where it gains less than _DOUBT times
+# what it makes others say.
+_LIFTED, _SEEN, _DOUBT = 30.0, 2e-9, 1e3
 _SCALED = 6.0  # epsilon from which variables have units of their own
 # an output that nobody is released as with more than this probability is the solver's rounding
 _DUST = 1e-9
 # how the solver is asked, until its answer is within _NEAR of the bound: the best one is taken
 _NEAR = 1e-5
 _ATTEMPTS = [(how, off) for off in (1e-10, 1e-8) for how in ("highs", "highs-ipm")]
+# Without a limit the interior point method goes round for ever where a loss is below what float64
+# resolves. It needs 20 to 100 iterations, simplex one for every two rows and columns. A limit of
+# iterations, not of time: the same tables on every machine.
+_ITERATIONS = {"highs": (1000, 10), "highs-ipm": (1000, 0)}  # and for each row and column
 
 Floats = NDArray[np.float64]
 
@@ -93,39 +102,59 @@ def solve(cost: Floats, component: Component, epsilon: float) -> Solution:
     At large epsilon x spans many orders of magnitude: about e^(-eps d_G(s, z)). There it is solved
     for in those units, as far as float64 resolves them; what binds beyond that is left to
     ``feasible``. Nor is epsilon taken above what can be resolved: an answer for a smaller one keeps
-    the bound of a larger one, and what an edge costs then falls as e^-eps."""
-    found = [_solve(cost, component, epsilon, _RESOLVED)]
-    if epsilon > _RESOLVED:
-        with contextlib.suppress(PGLPError):
-            found.append(_solve(cost, component, epsilon, _AT_MOST))
-    losses = [float((feasible(one.P, component, epsilon) * cost).sum()) for one in found]
-    bounds = [lower_bound(cost, component, epsilon, one.prices) for one in found]
-    return Solution(found[int(np.argmin(losses))].P, found[int(np.argmax(bounds))].prices)
+    the bound of a larger one, and what an edge costs then falls as e^-eps.
+
+    Where the solver gives up, the answer is ``committed``, and no edge has a price."""
+    programs = [(_RESOLVED, False), (_AT_MOST, False), (_LIFTED, True)]
+    found: list[Solution] = []
+    losses = [float((committed(cost, component, epsilon) * cost).sum())]
+    bounds = [max(float(cost.min(axis=1).sum()), truthful_bound(cost, component, epsilon))]
+    for limit, lifted in programs[: 1 if epsilon <= _RESOLVED else None]:
+        felt = max(abs(min(losses)), RESOLUTION * float(np.abs(cost).max()))
+        if lifted and min(losses) - max(bounds) <= MAX_GAP / 2 * felt:
+            break
+        one = _solve(cost, component, epsilon, limit, lifted=lifted)
+        if one is not None:
+            found.append(one)
+            losses.append(float((feasible(one.P, component, epsilon) * cost).sum()))
+            bounds.append(lower_bound(cost, component, epsilon, one.prices))
+    if not found:
+        none = np.zeros(len(constraints(component).plus))
+        return Solution(committed(cost, component, epsilon), none)
+    return Solution(found[int(np.argmin(losses[1:]))].P, found[int(np.argmax(bounds[1:]))].prices)
 
 
-def _solve(cost: Floats, component: Component, epsilon: float, limit: float) -> Solution:
-    """The best of the solver's attempts, for an epsilon of at most ``limit``."""
+def _solve(
+    cost: Floats, component: Component, epsilon: float, limit: float, *, lifted: bool
+) -> Solution | None:
+    """The best of the solver's attempts, for an epsilon of at most ``limit``; None if there is
+    none within ``_ITERATIONS``."""
     from scipy.optimize import linprog
 
     k, beyond = len(cost), max(0.0, epsilon - limit)
     epsilon = min(epsilon, limit)
-    variables = _variables(cost, component, epsilon, limit)
+    variables = _variables(cost, component, epsilon, limit, lifted)
     own = variables.orbit[: k * k].reshape(k, k)
     scale = np.exp(epsilon * variables.unit)
     c = scale * np.bincount(own.ravel(), cost.ravel(), minlength=len(scale)).astype(np.float64)
     most = max(float(np.abs(c).max()), 1e-300)
     every = constraints(component)
-    edges = _Edges(every, variables, epsilon, limit)
+    edges = _Edges(every, variables, epsilon, limit, lifted)
     program = {
         "c": c / most,
         "bounds": np.stack([np.zeros(len(scale)), 1 / scale], axis=1),
         "A_ub": edges.matrix(),
         "b_ub": np.zeros(len(edges.rows)),
-        **_rows_that_sum_to_one(own, scale),
+        **_rows_that_sum_to_one(own, scale, lifted),
     }
     best, loss, bound = None, np.inf, -np.inf
     for how, off in _ATTEMPTS:
-        exact = {"primal_feasibility_tolerance": off, "dual_feasibility_tolerance": off}
+        least, each = _ITERATIONS[how]
+        exact = {
+            "primal_feasibility_tolerance": off,
+            "dual_feasibility_tolerance": off,
+            "maxiter": least + each * (len(scale) + len(edges.rows)),
+        }
         found = linprog(method=how, options=exact, **program)
         if found.status != 0:
             continue
@@ -141,19 +170,21 @@ def _solve(cost: Floats, component: Component, epsilon: float, limit: float) -> 
         if loss - bound <= _NEAR * abs(loss):
             break
     if best is None:
-        raise PGLPError(
-            f"the solver did not find the best mechanism for a component of {k} locations: "
-            f"{found.message}"
-        )
+        return None
     return Solution(best.P, best.prices * np.exp(-beyond * every.step))
 
 
-def _variables(cost: Floats, component: Component, epsilon: float, limit: float) -> Variables:
+def _variables(
+    cost: Floats, component: Component, epsilon: float, limit: float, lifted: bool
+) -> Variables:
     """One variable for each orbit, in units of its distance from z: of a clique the largest of its
-    members'."""
+    members'. A row whose truth is in doubt may say anything: if ``lifted``, its unit is 1."""
     k, heads = len(cost), component.heads
     orbit, count = orbits(symmetries(component, cost), heads)
     far = np.minimum(component.distances(), 0 if epsilon < _SCALED else max(1, limit // epsilon))
+    if lifted:
+        gain, forced = _gain_of_truth(cost, component, epsilon)
+        far[gain <= _DOUBT * forced] = 0.0
     farthest = np.zeros((k, k))
     np.maximum.at(farthest, heads, far)
     unit = np.zeros(count)
@@ -169,9 +200,18 @@ class _Edges:
     ----------
     rows : (n, 3) plus, minus, number of the step
     which, count : the row of each constraint, and how many each row stands for
+    size_of : what each row is divided by: its largest entry is 1 or, if it is lifted, its smallest
+        one that the solver sees
     """
 
-    def __init__(self, every: Constraints, variables: Variables, epsilon: float, limit: float):
+    def __init__(
+        self,
+        every: Constraints,
+        variables: Variables,
+        epsilon: float,
+        limit: float,
+        lifted: bool,
+    ):
         orbit, self.size = variables.orbit, len(variables.unit)
         steps, kind = np.unique(every.step, return_inverse=True)
         named = np.stack([orbit[every.plus], orbit[every.minus], kind.reshape(-1)], axis=1)
@@ -183,33 +223,38 @@ class _Edges:
         self.binding = exponent < limit
         self.factor = np.exp(exponent[self.binding])
         self.rows = self.rows[self.binding]
+        self.size_of = np.maximum(self.factor, 1.0)
+        if lifted:
+            self.size_of = np.minimum(self.size_of, np.minimum(self.factor, 1.0) / _SEEN)
 
     def matrix(self) -> Any:
-        """A with A x <= 0, the largest entry of each row 1."""
+        """A with A x <= 0."""
         from scipy.sparse import coo_array
 
         plus, minus, _ = self.rows.T
-        largest, row = np.maximum(self.factor, 1.0), np.arange(len(plus))
-        entries = np.concatenate([1 / largest, -self.factor / largest])
+        row = np.arange(len(plus))
+        entries = np.concatenate([1 / self.size_of, -self.factor / self.size_of])
         where = np.concatenate([row, row]), np.concatenate([plus, minus])
         return coo_array((entries, where), shape=(len(row), self.size)).tocsr()
 
     def prices(self, marginals: Floats, scale: Floats) -> Floats:
         """Multipliers of all constraints, of those of the rows: shared evenly within an orbit."""
         out = np.zeros(len(self.binding))
-        each = np.maximum(marginals, 0.0) / np.maximum(self.factor, 1.0) / scale[self.rows[:, 0]]
+        each = np.maximum(marginals, 0.0) / self.size_of / scale[self.rows[:, 0]]
         out[self.binding] = each
         return np.asarray((out / self.count)[self.which.reshape(-1)])
 
 
-def _rows_that_sum_to_one(own: NDArray[np.int64], scale: Floats) -> dict[str, Any]:
+def _rows_that_sum_to_one(own: NDArray[np.int64], scale: Floats, lifted: bool) -> dict[str, Any]:
     """sum_z x(s, z) = 1 for every s; rows of one orbit say the same."""
     from scipy.sparse import coo_array
 
     rows = np.unique(np.sort(own, axis=1), axis=0)
     where = np.repeat(np.arange(len(rows)), own.shape[1]), rows.ravel()
-    E = coo_array((scale[rows.ravel()], where), shape=(len(rows), len(scale))).tocsr()
-    return {"A_eq": E, "b_eq": np.ones(len(rows))}
+    one = np.maximum(1.0, _SEEN / scale[rows].min(axis=1)) if lifted else np.ones(len(rows))
+    entries = (one[:, None] * scale[rows]).ravel()
+    E = coo_array((entries, where), shape=(len(rows), len(scale))).tocsr()
+    return {"A_eq": E, "b_eq": one}
 
 
 def lower_bound(cost: Floats, component: Component, epsilon: float, prices: Floats) -> float:
@@ -263,15 +308,20 @@ def committed(cost: Floats, component: Component, epsilon: float) -> Floats:
 
     An output costs what it makes others say, and is named where that is less than what its own
     location would lose; who is not named answers the best that is."""
-    reach = np.exp(-epsilon * component.distances())
-    other = np.where(np.eye(len(cost), dtype=bool), np.inf, cost)
-    gain = (
-        other.min(axis=1) - cost.diagonal() - (cost * reach - np.diag(cost.diagonal())).sum(axis=0)
-    )
-    named = gain > 0
-    named[np.argmax(gain)] = True
+    gain, forced = _gain_of_truth(cost, component, epsilon)
+    named = gain - forced > 0
+    named[np.argmax(gain - forced)] = True
     answers = np.where(named, cost, np.inf).argmin(axis=1)
     return feasible(np.eye(len(cost))[answers], component, epsilon)
+
+
+def _gain_of_truth(cost: Floats, component: Component, epsilon: float) -> tuple[Floats, Floats]:
+    """What each location gains by naming itself and nothing else, and what it costs to make others
+    name it as often as they must."""
+    reach = np.exp(-epsilon * component.distances())
+    other = np.where(np.eye(len(cost), dtype=bool), np.inf, cost)
+    gain = other.min(axis=1) - cost.diagonal()
+    return gain, (cost * reach - np.diag(cost.diagonal())).sum(axis=0)
 
 
 def feasible(P: Floats, component: Component, epsilon: float) -> Floats:

@@ -19,6 +19,8 @@ from .contract import Floats, Mechanism
 from .graph_exponential import GraphExponential
 from .krr import KRR
 from .linear_program import (
+    MAX_GAP,
+    RESOLUTION,
     Solution,
     committed,
     constraints,
@@ -32,8 +34,6 @@ from .losses import make_loss, make_prior
 
 # in a component: a 12 x 12 block takes half a second, an irregular component of as many a minute
 MAX_LOCATIONS = 144
-_RESOLUTION = 1e-9  # of the largest loss in a component: less is not told from none in ``gap``
-MAX_GAP = 1e-3  # a component whose loss may be further above the least is warned of
 _KIND = "solution"
 
 
@@ -54,8 +54,9 @@ class Optimal(Mechanism):
     -----
     At small epsilon the best answer is to say nothing at all: always the same central location.
     ``gap`` bounds how far what is released is above the least expected loss: below 0.1 %, or a
-    ``RuntimeWarning`` says so. That happens just above epsilon = 20, where a prior is as skewed as
-    e^-epsilon.
+    ``RuntimeWarning`` says so. That may happen above epsilon = 20, where a prior is as skewed as
+    e^-epsilon, or where the solver does not end within its limit of iterations, which is the same
+    on every machine.
     """
 
     name, label = "optimal", "Optimal"
@@ -162,8 +163,9 @@ class Optimal(Mechanism):
             warnings.warn(
                 f"the expected loss of a component of {len(component.sites)} locations may be "
                 f"{above:.2%} above the least that epsilon = {self.epsilon:g} allows, while "
-                "privacy holds: above epsilon = 20 a skewed prior asks for more digits than the "
-                "solver has; below, a solution that was read from ``cache`` is damaged",
+                "privacy holds: the solver gave up, as it may above epsilon = 20 where a skewed "
+                "prior asks for more digits than it has, or a solution that was read from "
+                "``cache`` is damaged",
                 RuntimeWarning,
                 stacklevel=3,
             )
@@ -183,7 +185,7 @@ class Optimal(Mechanism):
     def _least(self, component: Component) -> float:
         """Losses below this are not told apart: nobody feels them, and the solver does not see
         them."""
-        return _RESOLUTION * float(np.abs(self.loss.matrix(component)).max())
+        return RESOLUTION * float(np.abs(self.loss.matrix(component)).max())
 
     def bind(
         self, graph: PolicyGraph, domain: Domain | None, calibration: str, sampler: str

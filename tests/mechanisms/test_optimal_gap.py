@@ -4,11 +4,13 @@ import warnings
 
 import numpy as np
 import pytest
+import scipy.optimize
 from scipy.optimize import linprog
 from scipy.sparse import eye_array, kron, lil_array
 
 import pglp_fast as pf
 from cases import large, random_tree
+from pglp_fast.mechanisms import linear_program
 from pglp_fast.mechanisms.linear_program import constraints, lower_bound
 
 SMALL = 1e-3
@@ -56,17 +58,22 @@ def optimum(cost, edges, epsilon):
 
 
 @large
-@pytest.mark.parametrize("seed", [*range(40), 93, 351, 517])
-def test_the_gap_is_true_and_small(seed):
-    """Above epsilon = 20 the solver resolves nothing, and priors that are skewed as much as e^-eps
-    may leave some per cent: there the gap must only be true, and be warned of."""
-    G, cells, epsilon, prior = program(seed)
+@pytest.mark.parametrize(
+    ("seed", "epsilon"),
+    [(seed, None) for seed in (*range(40), 93, 351, 517)]
+    + [(27, 21.98769), (205, 21.69604), (231, 21.06275), (493, 21.18646), (61, 24.55914)],
+)
+def test_the_gap_is_true_and_small(seed, epsilon):
+    """Those with an epsilon and seed 517 had 0.1 % to 23 %: priors as skewed as e^-eps, of which
+    the solver takes what is below 1e-9 for none."""
+    G, cells, of_seed, prior = program(seed)
+    epsilon = epsilon or of_seed
     m = pf.Optimal(G, epsilon=epsilon, prior=prior)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         gap = m.gap
     assert bool(said) == (gap > SMALL)
-    assert gap < SMALL or (20 < epsilon < 30 and gap < 0.2), (epsilon, gap)
+    assert gap < SMALL, (epsilon, gap)
     assert f"gap={gap:.1e}" in repr(m)
     cost, loss, floor = drawn_cost(m, cells, prior)
     place = {int(c): i for i, c in enumerate(cells)}
@@ -82,12 +89,46 @@ def test_the_gap_is_true_and_small(seed):
     assert pf.certify(m).ok
 
 
-def test_a_gap_is_warned_of():
-    """Seed 517: epsilon 21.45, a prior as skewed as e^-epsilon."""
+def test_a_solver_that_gives_up(monkeypatch):
+    """The best closed form is drawn, proved, and warned of with a gap that is true."""
     G, cells, epsilon, prior = program(517)
+    best = pf.Optimal(G, epsilon=epsilon, prior=prior)
+    least = drawn_cost(best, cells, prior)[1]
+    monkeypatch.setattr(linear_program, "_ITERATIONS", {"highs": (0, 0), "highs-ipm": (0, 0)})
     m = pf.Optimal(G, epsilon=epsilon, prior=prior)
-    with pytest.warns(RuntimeWarning, match=r"20 locations may be 1\d\.\d\d% above the least"):
+    with pytest.warns(RuntimeWarning, match=r"20 locations may be \d+\.\d\d% above the least"):
         m.release(cells, rng=1)
+    with pytest.warns(RuntimeWarning, match="the solver gave up"):
+        gap = m.gap
+    loss = drawn_cost(m, cells, prior)[1]
+    assert SMALL < gap < 0.5
+    assert loss * (1 - gap) <= least <= loss
+    assert pf.certify(m).ok
+
+
+def test_the_solver_ends(monkeypatch):
+    """Three locations with weights 5 and 2, a loss of 2e-18 km: the interior point method went
+    round for ever. Its limit is one of iterations, so that tables do not depend on the machine."""
+    asked = []
+
+    def counted(**program):
+        limit = program["options"]["maxiter"]
+        found = linprog(**program)
+        asked.append((limit, found.nit, found.status))
+        return found
+
+    monkeypatch.setattr(scipy.optimize, "linprog", counted)
+    grid = pf.Grid(6, 4, cell_km=(1.0, 2.7))
+    G = pf.PolicyGraph.from_edges(grid, [(7, 15), (10, 15)], weights=[5, 2])
+    m, again = (pf.Optimal(G, epsilon=20.645341598339904) for _ in range(2))
+    tables = [[k.table(s)[1].tolist() for s in (7, 10, 15)] for k in (m, again)]
+    assert tables[0] == tables[1]
+    half = len(asked) // 2
+    assert half > 0
+    assert asked[:half] == asked[half:]  # the same iterations
+    assert all(nit <= limit <= 5000 for limit, nit, _ in asked)
+    assert m.gap < SMALL
+    assert pf.certify(m).ok
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 1.0, 20.0, 25.0, 100.0, 1000.0])
