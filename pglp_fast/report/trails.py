@@ -13,30 +13,29 @@ from pglp_fast.evaluation.exact_utility import location_weights
 from pglp_fast.traces.results import COUNTS, empty_results
 
 from . import limits
+from .inputs import names_of
+from .laid import Followed, Laid
 from .measures import Figures
 
 _COUNTS = (*COUNTS, "exposed")  # what an observer can count too
 _SEEN = ("domain", "belief", "edges")  # of each step, on the map
 
 
-def retrace(
-    releaser: pf.TraceReleaser, evidence: pf.Evidence, given: pf.TraceResult | None
-) -> pf.TraceResult:
+def retrace(releaser: pf.TraceReleaser, laid: Laid, given: pf.TraceResult | None) -> pf.TraceResult:
     """What ``run`` counts and proves, worked out again from the releases of all users.
 
     Whether a surrogate was released cannot be seen from releases. Where ``given`` says otherwise,
     it came from another releaser, and the report would be wrong everywhere."""
-    released = evidence.as_given(evidence.released, -1)
-    out = empty_results(*released.shape)
-    last: pf.Stream | None = None
-    for t, (stream, step) in enumerate(releaser.replay(evidence)):
+    evidence, last = laid.evidence, None
+    out = empty_results(*laid.steps.shape)
+    for stream, step, some, rows in _walk(releaser, evidence, np.arange(evidence.persons)):
         last = stream
         for name in _COUNTS:
-            out[name][:, t] = getattr(step, name)
+            out[name][laid.row[rows], laid.column[rows]] = getattr(step, name)[some]
     assert last is not None
-    out["released"] = released
+    out["released"] = laid.of_rows(evidence.released, -1)
     if given is not None:
-        _compare(out, given)
+        _compare(out, given, laid)
     return pf.TraceResult(evidence=evidence, certificate=last.certificate, **out)
 
 
@@ -57,18 +56,18 @@ class Trails:
 def make_trails(
     releaser: pf.TraceReleaser,
     result: pf.TraceResult,
-    attack: pf.Attack,
+    followed: Followed,
     rows: NDArray[np.int64],
     labels: list[str],
-    truth: NDArray[Any] | None,
-    surrogate: NDArray[np.bool_] | None,
+    times: NDArray[Any] | None,
 ) -> Trails:
-    """Walk the users at ``rows`` through their steps once more."""
-    released = attack.released
+    """Walk the users at ``rows`` through their steps once more; ``times``: (1, columns) of all, or
+    of each."""
+    released, laid = followed.released, followed.laid
     at = [shown_steps(released[row]) for row in rows.tolist()]
     found = Trails(
         [
-            _series(result, attack, row, label, columns, truth, surrogate)
+            _series(result, followed, row, label, columns, times)
             for row, label, columns in zip(rows.tolist(), labels, at, strict=True)
         ]
     )
@@ -78,45 +77,56 @@ def make_trails(
     made = np.argwhere(shown & (released[rows] >= 0))
     room = np.full(len(rows), limits.NUMBERS // max(1, len(rows)))
     cut = 0
-    for t, (stream, _) in enumerate(releaser.replay(attack.evidence, rows)):
-        for u in np.flatnonzero(shown[:, t]).tolist():
-            own = found.users[u]
-            seen: list[Any] = [None] * len(_SEEN)
-            if released[rows[u], t] >= 0:
-                looked = _look(stream, u)
-                room[u] -= sum(map(len, looked))
-                if room[u] >= 0:
-                    seen = looked
-                else:
-                    cut += 1
-            for name, value in zip(_SEEN, seen, strict=True):
-                own[name].append(value)
+    for stream, _, some, which in _walk(releaser, laid.evidence, rows):
+        columns = laid.column[which]
+        on_map = shown[some, columns]
+        for u, column in zip(some[on_map].tolist(), columns[on_map].tolist(), strict=True):
+            looked = _look(stream, u)
+            room[u] -= sum(map(len, looked))
+            if room[u] < 0:
+                cut += 1
+                continue
+            place = int(np.searchsorted(at[u], column))
+            for name, value in zip(_SEEN, looked, strict=True):
+                found.users[u][name][place] = value
     left = int((released[rows] >= 0).sum()) - len(made)
     found.notes += _left_out(left, cut, len(made))
     return found
 
 
+def _walk(
+    releaser: pf.TraceReleaser, evidence: pf.Evidence, users: NDArray[np.int64]
+) -> Iterator[tuple[pf.Stream, pf.TraceResult, NDArray[np.int64], NDArray[np.int64]]]:
+    """Step by step: the stream, its counts, which of the users released, and the rows of that."""
+    replayed = releaser.replay(evidence, users)
+    for (_, cells, at), (stream, step) in zip(evidence.by_step(users), replayed, strict=True):
+        some = np.flatnonzero(cells >= 0)
+        yield stream, step, some, at[some]
+
+
 def _series(
     result: pf.TraceResult,
-    attack: pf.Attack,
+    followed: Followed,
     row: int,
     label: str,
     columns: NDArray[np.int64],
-    truth: NDArray[Any] | None,
-    surrogate: NDArray[np.bool_] | None,
+    times: NDArray[Any] | None,
 ) -> Figures:
-    """The numbers of one user along the steps, and empty lists for what is seen on the map."""
-    at = row, columns
-    own: Figures = {"label": label, "row": row, "at": columns, "released": attack.released[at]}
-    if truth is not None:
-        own["true"] = truth[at]
+    """The numbers of one user along the steps, and room for what is seen on the map."""
+    at, surrogate = (row, columns), followed.surrogate
+    own: Figures = {"label": label, "row": row, "at": followed.laid.steps[at]}
+    own["released"] = followed.released[at]
+    if times is not None:
+        own["times"] = names_of(times[0 if len(times) == 1 else row], "step", columns)
+    if followed.truth is not None:
+        own["true"] = followed.truth[at]
     if surrogate is not None:
         own["surrogate"] = surrogate[at].astype(int)
     own |= {name: np.asarray(getattr(result, name)[at]).astype(int) for name in _COUNTS}
-    own |= {"guess": attack.online_bayes[at], "guess_km": _rounded(attack.online_error[at])}
-    own |= {"bits": _rounded(attack.online_entropy[at])}
-    own |= {"release_km": _rounded(attack.errors["released"][at])}
-    return own | {name: [] for name in _SEEN}
+    own |= {"guess": followed.online_bayes[at], "guess_km": _rounded(followed.online_error[at])}
+    own |= {"bits": _rounded(followed.online_entropy[at])}
+    own |= {"release_km": _rounded(followed.release_error[at])}
+    return own | {name: [None] * len(columns) for name in _SEEN}
 
 
 def shown_steps(released: NDArray[Any]) -> NDArray[np.int64]:
@@ -162,14 +172,14 @@ def _left_out(left: int, cut: int, made: int) -> Iterator[str]:
         )
 
 
-def _compare(found: Figures, given: pf.TraceResult) -> None:
+def _compare(found: Figures, given: pf.TraceResult, laid: Laid) -> None:
     for name in _COUNTS:
-        differs = np.argwhere(found[name] != getattr(given, name))
+        differs = np.argwhere(found[name] != laid.of(getattr(given, name), 0))
         if len(differs):
             u, t = differs[0].tolist()
             raise pf.InvalidEvidence(
-                f"{name} of user {u} at step {t} is not what this releaser gives: pass the "
-                "releaser that the result came from"
+                f"{name} of user {u} at step {laid.steps[u, t]} is not what this releaser gives: "
+                "pass the releaser that the result came from"
             )
 
 
