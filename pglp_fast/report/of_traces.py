@@ -65,9 +65,10 @@ def report_traces(
     # traces of one person belong together: a person is the independent unit of every interval
     person = np.arange(n) if who is None else inputs.codes_of(who)
     rows = inputs.rows_of(users, n, np.flatnonzero((released >= 0).any(axis=1)))
-    counts = trails.retrace(releaser, laid, result if isinstance(result, pf.TraceResult) else None)
+    given = result if isinstance(result, pf.TraceResult) else None
     apart = inputs.told_apart(inputs.names_of(who, "user", np.arange(n)), "trace")
-    found = trails.make_trails(releaser, counts, followed, rows, [apart[u] for u in rows], when)
+    found = trails.follow(releaser, followed, given, rows, [apart[u] for u in rows], when)
+    counts = found.counts
     assert counts.certificate is not None
     labelled = {own["row"]: own["label"] for own in found.users}
     f = _figures(releaser, followed, counts.certificate, labelled, person, categories)

@@ -2,7 +2,7 @@
 adversary made of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -21,87 +21,85 @@ _COUNTS = (*COUNTS, "exposed")  # what an observer can count too
 _SEEN = ("domain", "belief", "edges")  # of each step, on the map
 
 
-def retrace(releaser: pf.TraceReleaser, laid: Laid, given: pf.TraceResult | None) -> pf.TraceResult:
-    """What ``run`` counts and proves, worked out again from the releases of all users.
-
-    Whether a surrogate was released cannot be seen from releases. Where ``given`` says otherwise,
-    it came from another releaser, and the report would be wrong everywhere."""
-    evidence, last = laid.evidence, None
-    out = empty_results(*laid.steps.shape)
-    for stream, step, some, rows in _walk(releaser, evidence, np.arange(evidence.persons)):
-        last = stream
-        for name in _COUNTS:
-            out[name][laid.row[rows], laid.column[rows]] = getattr(step, name)[some]
-    assert last is not None
-    out["released"] = laid.of_rows(evidence.released, -1)
-    if given is not None:
-        _compare(out, given, laid)
-    return pf.TraceResult(evidence=evidence, certificate=last.certificate, **out)
-
-
 @dataclass
 class Trails:
     """What was found along the steps.
 
     Attributes
     ----------
-    users : for JSON
+    counts : what ``run`` counts and proves, of all users
+    users : those on the map, for JSON
     notes : what was left out
     """
 
+    counts: pf.TraceResult
     users: list[Figures]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
 
-def make_trails(
+def follow(
     releaser: pf.TraceReleaser,
-    result: pf.TraceResult,
     followed: Followed,
+    given: pf.TraceResult | None,
     rows: NDArray[np.int64],
     labels: list[str],
     times: NDArray[Any] | None,
 ) -> Trails:
-    """Walk the users at ``rows`` through their steps once more; ``times``: (1, columns) of all, or
-    of each."""
-    released, laid = followed.released, followed.laid
-    at = [shown_steps(released[row]) for row in rows.tolist()]
-    found = Trails(
-        [
-            _series(result, followed, row, label, columns, times)
-            for row, label, columns in zip(rows.tolist(), labels, at, strict=True)
-        ]
-    )
-    shown = np.zeros((len(rows), released.shape[1]), np.bool_)
-    for u, columns in enumerate(at):
-        shown[u, columns] = True
-    made = np.argwhere(shown & (released[rows] >= 0))
-    room = np.full(len(rows), limits.NUMBERS // max(1, len(rows)))
-    cut = 0
-    for stream, _, some, which in _walk(releaser, laid.evidence, rows):
-        columns = laid.column[which]
-        on_map = shown[some, columns]
-        for u, column in zip(some[on_map].tolist(), columns[on_map].tolist(), strict=True):
+    """Walk all users through their steps once more, and look at those at ``rows``.
+
+    Whether a surrogate was released cannot be seen from releases. Where ``given`` counts otherwise,
+    it came from another releaser, and the report would be wrong everywhere. ``times``:
+    (1, columns) of all, or of each."""
+    laid, released = followed.laid, followed.released
+    at = {row: shown_steps(released[row]) for row in rows.tolist()}
+    shown = np.zeros(released.shape, np.bool_)
+    for row, columns in at.items():
+        shown[row, columns] = True
+    made = int((shown & (released >= 0)).sum())
+    room = dict.fromkeys(at, limits.NUMBERS // max(1, len(at)))
+    seen: dict[tuple[int, int], list[Any]] = {}
+    out, last = empty_results(*released.shape), None
+    for stream, step, users, columns in _walk(releaser, laid):
+        last = stream
+        for name in _COUNTS:
+            out[name][users, columns] = getattr(step, name)[users]
+        on_map = shown[users, columns]
+        for u, column in zip(users[on_map].tolist(), columns[on_map].tolist(), strict=True):
             looked = _look(stream, u)
             room[u] -= sum(map(len, looked))
-            if room[u] < 0:
-                cut += 1
-                continue
-            place = int(np.searchsorted(at[u], column))
-            for name, value in zip(_SEEN, looked, strict=True):
-                found.users[u][name][place] = value
-    left = int((released[rows] >= 0).sum()) - len(made)
-    found.notes += _left_out(left, cut, len(made))
-    return found
+            if room[u] >= 0:
+                seen[u, column] = looked
+    assert last is not None
+    out["released"] = released
+    if given is not None:
+        _compare(out, given, laid)
+    counts = pf.TraceResult(evidence=laid.evidence, certificate=last.certificate, **out)
+    found = [
+        _series(counts, followed, row, label, columns, times) | _seen(seen, row, columns)
+        for (row, columns), label in zip(at.items(), labels, strict=True)
+    ]
+    left = int((released[rows] >= 0).sum()) - made
+    return Trails(counts, found, list(_left_out(left, made - len(seen), made)))
 
 
 def _walk(
-    releaser: pf.TraceReleaser, evidence: pf.Evidence, users: NDArray[np.int64]
+    releaser: pf.TraceReleaser, laid: Laid
 ) -> Iterator[tuple[pf.Stream, pf.TraceResult, NDArray[np.int64], NDArray[np.int64]]]:
-    """Step by step: the stream, its counts, which of the users released, and the rows of that."""
-    replayed = releaser.replay(evidence, users)
-    for (_, cells, at), (stream, step) in zip(evidence.by_step(users), replayed, strict=True):
-        some = np.flatnonzero(cells >= 0)
-        yield stream, step, some, at[some]
+    """Step by step: the stream of all users, its counts, who released, and in which columns."""
+    evidence = laid.evidence
+    steps = evidence.by_step(np.arange(evidence.persons))
+    for (_, cells, at), (stream, step) in zip(steps, releaser.replay(evidence), strict=True):
+        users = np.flatnonzero(cells >= 0)
+        yield stream, step, users, laid.column[at[users]]
+
+
+def _seen(
+    looked: dict[tuple[int, int], list[Any]], row: int, columns: NDArray[np.int64]
+) -> Figures:
+    """What is seen on the map at each step of a user; None where nothing is."""
+    nothing: list[Any] = [None] * len(_SEEN)
+    of_steps = [looked.get((row, column), nothing) for column in columns.tolist()]
+    return {name: [one[k] for one in of_steps] for k, name in enumerate(_SEEN)}
 
 
 def _series(
@@ -112,7 +110,7 @@ def _series(
     columns: NDArray[np.int64],
     times: NDArray[Any] | None,
 ) -> Figures:
-    """The numbers of one user along the steps, and room for what is seen on the map."""
+    """The numbers of one user along the steps."""
     at, surrogate = (row, columns), followed.surrogate
     own: Figures = {"label": label, "row": row, "at": followed.laid.steps[at]}
     own["released"] = followed.released[at]
@@ -125,8 +123,7 @@ def _series(
     own |= {name: np.asarray(getattr(result, name)[at]).astype(int) for name in _COUNTS}
     own |= {"guess": followed.online_bayes[at], "guess_km": _rounded(followed.online_error[at])}
     own |= {"bits": _rounded(followed.online_entropy[at])}
-    own |= {"release_km": _rounded(followed.release_error[at])}
-    return own | {name: [None] * len(columns) for name in _SEEN}
+    return own | {"release_km": _rounded(followed.release_error[at])}
 
 
 def shown_steps(released: NDArray[Any]) -> NDArray[np.int64]:
