@@ -17,7 +17,6 @@ from pglp_fast._util.packages import Later
 from pglp_fast._util.progress import Progress
 from pglp_fast._util.times import moment
 from pglp_fast.adversary.attacks import attack
-from pglp_fast.pipeline.event_arrays import as_array
 from pglp_fast.pipeline.maps import describe
 from pglp_fast.pipeline.simulation import Simulation, write_parts
 from pglp_fast.pipeline.steps import step_numbers
@@ -90,14 +89,10 @@ class CityRun:
             observed = releaser.observe(read.events, cycle=plan.cycle)
             self.table = attack(observed, truth=read.truth).table()
         with self._timed("report"):
-            laid = as_array(read.events, plan.cycle)
-            times = np.full(laid.cells.shape, np.datetime64("NaT", "s"))
-            times[laid.row, laid.column] = read.times
             pf.write_report(
-                self._out / "report.html", releaser,
-                releaser.observe(laid.cells, periods=laid.periods), laid.array(read.truth),
+                self._out / "report.html", releaser, observed, read.truth,
                 users=evenly(len(read.labels), _SHOWN), labels=read.labels,
-                times=in_utc(times),
+                times=in_utc(read.times),
                 title="A made-up city", note="Nobody in this report is real.",
                 overwrite=self._options.force,
             )  # fmt: skip

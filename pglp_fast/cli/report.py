@@ -101,27 +101,21 @@ def _run(options: argparse.Namespace) -> None:
 
 def _report_traces(options: argparse.Namespace, out: Any, how: dict[str, Any]) -> int:
     """On a table released with --mobility; returns how many releases it has."""
-    import numpy as np
-
-    from pglp_fast.pipeline.event_arrays import as_array
     from pglp_fast.report.inputs import in_utc
 
     from . import plans, read_back
 
     plan = plans.plan_of(options)
     read = read_back.read_traces(options, plan)
-    releaser, laid = plan.for_traces(), as_array(read.events, plan.cycle)
-    truth = None if read.truth is None else laid.array(read.truth)
-    times = np.full(laid.cells.shape, np.datetime64("NaT", "s"))
-    times[laid.row, laid.column] = read.times
+    releaser = plan.for_traces()
     pf.write_report(
         out,
         releaser,
-        releaser.observe(laid.cells, periods=laid.periods, **laid.spread(read.chosen)),
-        _wanted_truth(options, truth),
+        releaser.observe(read.events, cycle=plan.cycle, **read.chosen),
+        _wanted_truth(options, read.truth),
         users=read_back.evenly(len(read.labels), options.users),
         labels=read.labels,
-        times=in_utc(times),
+        times=in_utc(read.times),
         note=_unchecked(options, plan),
         **how,
     )

@@ -123,10 +123,7 @@ def _factor(graph: PolicyGraph, epsilon: float) -> str:
 
 
 def _largest_weight(graph: PolicyGraph) -> float:
-    if graph.weights is None:
-        return 1.0
-    weights = graph.edge_weights()
-    return float((weights[:, 0] / weights[:, 1]).max(initial=1.0))
+    return 1.0 if graph.weights is None else float(graph.weights.values.max(initial=1.0))
 
 
 def _group(graph: PolicyGraph) -> str:

@@ -15,5 +15,5 @@ As the data flows:
   ``job`` see to it that outputs appear whole or not at all; ``table_facts`` reads back what a table
   says of itself;
 - beside all that: ``convert`` and ``geo_files`` (formats), ``simulation`` (made-up people),
-  ``event_arrays``, ``paths``.
+  ``paths``.
 """

@@ -128,7 +128,8 @@ def _trace_charts(c: Figures) -> list[str]:
     if any(math.isfinite(high) for high in one["high"]):
         told += f" Bands: {_SURE} intervals of the mean, where 5 users or more released."
     if c["own_clocks"]:
-        told += " Traces begin at different times: they are laid with their ends together."
+        told += " Traces begin at different times: they are laid with their ends together"
+        told += ", without long silence." if c["closed"] else "."
     if one["width"] > 1:
         told += f" Each point is the mean of {one['width']} steps."
     over_time = charts.time_chart(

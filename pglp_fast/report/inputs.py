@@ -11,6 +11,7 @@ from pglp_fast.errors import InvalidParameter
 from pglp_fast.io.labels import person_codes
 
 from . import limits
+from .laid import Laid
 
 
 def one_each(values: Any, n: int, what: str, each: str) -> NDArray[Any] | None:
@@ -27,10 +28,17 @@ def one_each(values: Any, n: int, what: str, each: str) -> NDArray[Any] | None:
     return array
 
 
-def times_of(values: Any, n: int, steps: int) -> NDArray[Any] | None:
-    """(1, T) times of all traces, or (n, T) of each; None if none were given."""
+def times_of(values: Any, laid: Laid) -> NDArray[Any] | None:
+    """(1, columns) times of all traces, or (n, columns) of each; None if none were given."""
     if values is None:
         return None
+    n, steps = laid.steps.shape
+    if laid.evidence.shape is None:
+        named = one_each(values, len(laid.row), "times", "event")
+        assert named is not None
+        if named.dtype.kind == "M":
+            return laid.of(named, np.datetime64("NaT"))
+        return laid.of(named.astype(object), "")
     if isinstance(values, np.ndarray) and values.ndim == 2:
         if values.shape != (n, steps):
             raise InvalidParameter(

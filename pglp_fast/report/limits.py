@@ -11,4 +11,5 @@ OUTLINE = 12_000  # strokes of the policy's outlines
 PICTURE_CELLS = 40  # cells a side of the policy's picture
 PICTURE_EDGES = 2_500  # edges that it can show
 POINTS = 4_000  # locations off a grid that it can show
+ENTRIES = 50_000_000  # traces times columns that are laid out
 CHART = 160  # points of a line: more steps are averaged

@@ -12,6 +12,7 @@ from pglp_fast.evaluation.utility_result import QUANTILES
 from pglp_fast.space.locations import Locations
 
 from . import limits
+from .laid import Followed
 
 LEVEL = 0.95
 _CDF = (*np.round(np.arange(0.01, 1.0, 0.01), 2).tolist(), 0.995, 0.999)
@@ -157,21 +158,19 @@ def distances(locations: Locations, a: NDArray[Any], b: NDArray[Any]) -> NDArray
     return out
 
 
-def error_curves(
-    attack: pf.Attack, truth: NDArray[Any] | None, person: NDArray[np.int64]
-) -> Figures:
+def error_curves(followed: Followed, person: NDArray[np.int64]) -> Figures:
     """Errors of release and best guess at each step with a release: from the truth, or else as
     the adversary expects them; ``person`` of each trace."""
-    released = attack.released
+    released, truth = followed.released, followed.truth
     counted = released >= 0
-    locations = attack.evidence.model.locations
+    locations = followed.attack.evidence.model.locations
     if truth is not None:
         each = {
             "release": distances(locations, released, truth),
-            "guess": distances(locations, attack.bayes, truth),
+            "guess": distances(locations, followed.bayes, truth),
         }
     else:
-        each = {"release": attack.errors["released"], "guess": attack.expected_error}
+        each = {"release": followed.release_error, "guess": followed.expected_error}
     out: Figures = {"kind": "error" if truth is not None else "expected"}
     for name, values in each.items():
         masked = np.where(counted, values, np.nan)
@@ -184,14 +183,13 @@ def error_curves(
     return out
 
 
-def flag_figures(
-    result: Any, released: NDArray[Any], surrogate: NDArray[np.bool_] | None
-) -> Figures:
+def flag_figures(result: Any, followed: Followed) -> Figures:
     """How many of the steps with a release were what."""
+    released, surrogate = followed.released, followed.surrogate
     made = released >= 0
     out: Figures = {
         "steps": int(made.sum()),
-        "missing": int((~made).sum()),
+        "missing": followed.laid.silent,
         "exposed": int((result.exposed & made).sum()),
         "repaired": int(((result.added > 0) & made).sum()),
         "edges_added": int(result.added[made].sum()),

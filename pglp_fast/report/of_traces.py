@@ -12,6 +12,7 @@ from pglp_fast.evaluation.headline import explained, headlines
 from . import inputs, measures as gather, page, picture, sections, trails, words
 from .balance import balance_section
 from .embedded import embedded
+from .laid import Followed
 from .measures import Figures
 
 _WORDS: Figures = {
@@ -56,32 +57,24 @@ def report_traces(
 ) -> tuple[str, bool]:
     """(the page, whether it contains true locations)."""
     attack = _checked_attack(releaser, result, truth)
-    evidence, true, released = attack.evidence, attack.truth, attack.released
-    n, T = released.shape
+    followed = Followed.of(attack)
+    evidence, true, released = attack.evidence, followed.truth, followed.released
+    n, laid = evidence.persons, followed.laid
     who = inputs.one_each(labels, n, "labels", "trace")
-    when = inputs.times_of(times, n, T)
+    when = inputs.times_of(times, laid)
     # traces of one person belong together: a person is the independent unit of every interval
     person = np.arange(n) if who is None else inputs.codes_of(who)
     rows = inputs.rows_of(users, n, np.flatnonzero((released >= 0).any(axis=1)))
-    counts = trails.retrace(
-        releaser, evidence, result if isinstance(result, pf.TraceResult) else None
-    )
-    surrogate = None
-    if true is not None:
-        surrogate = evidence.as_given(evidence.ruled_out(evidence.at_rows(true)), False)
+    given = result if isinstance(result, pf.TraceResult) else None
     apart = inputs.told_apart(inputs.names_of(who, "user", np.arange(n)), "trace")
-    found = trails.make_trails(
-        releaser, counts, attack, rows, [apart[u] for u in rows], true, surrogate
-    )
-    if when is not None:
-        for own in found.users:
-            clock = when[0 if len(when) == 1 else own["row"]]
-            own["times"] = inputs.names_of(clock, "step", own["at"])
+    found = trails.follow(releaser, followed, given, rows, [apart[u] for u in rows], when)
+    counts = found.counts
     assert counts.certificate is not None
     labelled = {own["row"]: own["label"] for own in found.users}
-    f = _figures(releaser, attack, counts.certificate, labelled, person, categories)
-    f["curves"]["own_clocks"] = when is not None and len(when) > 1
-    f["flags"] = gather.flag_figures(counts, released, surrogate)
+    f = _figures(releaser, followed, counts.certificate, labelled, person, categories)
+    f["curves"]["own_clocks"] = evidence.shape is None or (when is not None and len(when) > 1)
+    f["curves"]["closed"] = laid.closed
+    f["flags"] = gather.flag_figures(counts, followed)
     private = true is not None or evidence.priors.point
     legend = [entry for entry in _LEGEND if trails.is_there(found.users, entry[0])]
     layers = [entry for entry in _LAYERS if trails.is_there(found.users, entry[0])]
@@ -113,11 +106,6 @@ def _checked_attack(releaser: pf.TraceReleaser, result: Any, truth: Any) -> pf.A
             "a report on traces needs what was released: pass TraceReleaser.run(..., evidence=True)"
         )
     attack = pf.attack(result, truth)
-    if attack.evidence.shape is None:
-        raise pf.InvalidEvidence(
-            "a report follows traces step by step, these are events with gaps: release an array "
-            "(users, T)"
-        )
     if not attack.evidence.model.locations.same_map(releaser.locations):
         raise pf.InvalidEvidence(
             "the result is over another map than the releaser: pass the releaser that the result "
@@ -135,7 +123,7 @@ def _checked_attack(releaser: pf.TraceReleaser, result: Any, truth: Any) -> pf.A
 
 def _figures(
     releaser: pf.TraceReleaser,
-    attack: pf.Attack,
+    followed: Followed,
     certificate: pf.TraceCertificate,
     labelled: dict[int, str],
     person: NDArray[np.int64],
@@ -143,7 +131,7 @@ def _figures(
 ) -> Figures:
     """All figures of the page but the counts of flags; ``person`` of each trace, and what those on
     the map are called."""
-    true, released = attack.truth, attack.released
+    attack, true, released = followed.attack, followed.truth, followed.released
     utility = None
     if true is not None:
         found_utility = pf.estimate_utility(
@@ -180,7 +168,7 @@ def _figures(
         },
         "utility": utility,
         "attack": gather.attack_figures(attack.table(persons=person)),
-        "curves": gather.error_curves(attack, true, person),
+        "curves": gather.error_curves(followed, person),
     }
 
 

@@ -51,9 +51,13 @@ def report_table(
         how = {"step": step, "rule": rule, "max_gap": max_gap}
         traces, where = _as_traces(released, true, release.locations, how)
         options.setdefault("labels", traces.user.values())
-        options.setdefault("times", _padded(traces, in_utc(traces.times()), ""))
-        seen = release.observe(traces.to_array(), priors, periods=periods)
-        return write_report(path, release, seen, where, **options)
+        row = np.repeat(np.arange(len(traces)), traces.lengths)
+        column = np.arange(len(row)) - traces.starts[row]
+        made = traces.cells >= 0  # a trace begins with a release: each has one
+        options.setdefault("times", in_utc(traces.times()[made]))
+        events = pf.Events(row[made], column[made], traces.cells[made])
+        seen = release.observe(events, priors, cycle=_periods(periods, traces))
+        return write_report(path, release, seen, None if where is None else where[made], **options)
     if not isinstance(release, pf.Mechanism):
         raise pf.InvalidParameter(
             "the second argument must be a TraceReleaser or a mechanism, got "
@@ -79,7 +83,7 @@ def report_table(
 def _as_traces(
     released: pf.Tracks, true: pf.Tracks | None, locations: Locations, how: dict[str, Any]
 ) -> tuple[pf.Traces, NDArray[np.int32] | None]:
-    """(released traces, true cells in the same shape)."""
+    """(released traces, true cells beside theirs)."""
     if how["step"] is None:
         raise pf.InvalidParameter(
             "step is needed for traces: the time from one step to the next, such as '5min'"
@@ -91,7 +95,7 @@ def _as_traces(
         )
     if true is None:
         return traces, None
-    return traces, _padded(traces, _at_the_same_time(traces, true.resample(locations, **how)), -1)
+    return traces, _at_the_same_time(traces, true.resample(locations, **how))
 
 
 def _located(locations: Locations, tracks: pf.Tracks) -> NDArray[np.int32]:
@@ -149,9 +153,12 @@ def _at_the_same_time(traces: pf.Traces, there: pf.Traces) -> NDArray[np.int32]:
     return _matched(*_keys(steps(traces), steps(there)), there.cells)
 
 
-def _padded(traces: pf.Traces, values: NDArray[Any], nothing: Any) -> NDArray[Any]:
-    """(rows, longest) values of the events of traces, which lie end to end."""
-    width = int(traces.lengths.max(initial=0))
-    out = np.full((len(traces), width), nothing, values.dtype)
-    out[np.arange(width) < traces.lengths[:, None]] = values
-    return out
+def _periods(periods: Any, traces: pf.Traces) -> Any:
+    """The period of each step of the longest trace, as a cycle that is gone through once."""
+    longest = int(traces.lengths.max())
+    if periods is not None and np.shape(periods) != (longest,):
+        raise pf.InvalidTransition(
+            f"periods has shape {np.shape(periods)}: give one for each of the {longest} steps of "
+            "the longest trace"
+        )
+    return periods

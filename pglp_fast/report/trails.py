@@ -2,7 +2,7 @@
 adversary made of it."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,31 +13,12 @@ from pglp_fast.evaluation.exact_utility import location_weights
 from pglp_fast.traces.results import COUNTS, empty_results
 
 from . import limits
+from .inputs import names_of
+from .laid import Followed, Laid
 from .measures import Figures
 
 _COUNTS = (*COUNTS, "exposed")  # what an observer can count too
 _SEEN = ("domain", "belief", "edges")  # of each step, on the map
-
-
-def retrace(
-    releaser: pf.TraceReleaser, evidence: pf.Evidence, given: pf.TraceResult | None
-) -> pf.TraceResult:
-    """What ``run`` counts and proves, worked out again from the releases of all users.
-
-    Whether a surrogate was released cannot be seen from releases. Where ``given`` says otherwise,
-    it came from another releaser, and the report would be wrong everywhere."""
-    released = evidence.as_given(evidence.released, -1)
-    out = empty_results(*released.shape)
-    last: pf.Stream | None = None
-    for t, (stream, step) in enumerate(releaser.replay(evidence)):
-        last = stream
-        for name in _COUNTS:
-            out[name][:, t] = getattr(step, name)
-    assert last is not None
-    out["released"] = released
-    if given is not None:
-        _compare(out, given)
-    return pf.TraceResult(evidence=evidence, certificate=last.certificate, **out)
 
 
 @dataclass
@@ -46,77 +27,103 @@ class Trails:
 
     Attributes
     ----------
-    users : for JSON
+    counts : what ``run`` counts and proves, of all users
+    users : those on the map, for JSON
     notes : what was left out
     """
 
+    counts: pf.TraceResult
     users: list[Figures]
-    notes: list[str] = field(default_factory=list)
+    notes: list[str]
 
 
-def make_trails(
+def follow(
     releaser: pf.TraceReleaser,
-    result: pf.TraceResult,
-    attack: pf.Attack,
+    followed: Followed,
+    given: pf.TraceResult | None,
     rows: NDArray[np.int64],
     labels: list[str],
-    truth: NDArray[Any] | None,
-    surrogate: NDArray[np.bool_] | None,
+    times: NDArray[Any] | None,
 ) -> Trails:
-    """Walk the users at ``rows`` through their steps once more."""
-    released = attack.released
-    at = [shown_steps(released[row]) for row in rows.tolist()]
-    found = Trails(
-        [
-            _series(result, attack, row, label, columns, truth, surrogate)
-            for row, label, columns in zip(rows.tolist(), labels, at, strict=True)
-        ]
-    )
-    shown = np.zeros((len(rows), released.shape[1]), np.bool_)
-    for u, columns in enumerate(at):
-        shown[u, columns] = True
-    made = np.argwhere(shown & (released[rows] >= 0))
-    room = np.full(len(rows), limits.NUMBERS // max(1, len(rows)))
-    cut = 0
-    for t, (stream, _) in enumerate(releaser.replay(attack.evidence, rows)):
-        for u in np.flatnonzero(shown[:, t]).tolist():
-            own = found.users[u]
-            seen: list[Any] = [None] * len(_SEEN)
-            if released[rows[u], t] >= 0:
-                looked = _look(stream, u)
-                room[u] -= sum(map(len, looked))
-                if room[u] >= 0:
-                    seen = looked
-                else:
-                    cut += 1
-            for name, value in zip(_SEEN, seen, strict=True):
-                own[name].append(value)
-    left = int((released[rows] >= 0).sum()) - len(made)
-    found.notes += _left_out(left, cut, len(made))
-    return found
+    """Walk all users through their steps once more, and look at those at ``rows``.
+
+    Whether a surrogate was released cannot be seen from releases. Where ``given`` counts otherwise,
+    it came from another releaser, and the report would be wrong everywhere. ``times``:
+    (1, columns) of all, or of each."""
+    laid, released = followed.laid, followed.released
+    at = {row: shown_steps(released[row]) for row in rows.tolist()}
+    shown = np.zeros(released.shape, np.bool_)
+    for row, columns in at.items():
+        shown[row, columns] = True
+    made = int((shown & (released >= 0)).sum())
+    room = dict.fromkeys(at, limits.NUMBERS // max(1, len(at)))
+    seen: dict[tuple[int, int], list[Any]] = {}
+    out, last = empty_results(*released.shape), None
+    for stream, step, users, columns in _walk(releaser, laid):
+        last = stream
+        for name in _COUNTS:
+            out[name][users, columns] = getattr(step, name)[users]
+        on_map = shown[users, columns]
+        for u, column in zip(users[on_map].tolist(), columns[on_map].tolist(), strict=True):
+            looked = _look(stream, u)
+            room[u] -= sum(map(len, looked))
+            if room[u] >= 0:
+                seen[u, column] = looked
+    assert last is not None
+    out["released"] = released
+    if given is not None:
+        _compare(out, given, laid)
+    counts = pf.TraceResult(evidence=laid.evidence, certificate=last.certificate, **out)
+    found = [
+        _series(counts, followed, row, label, columns, times) | _seen(seen, row, columns)
+        for (row, columns), label in zip(at.items(), labels, strict=True)
+    ]
+    left = int((released[rows] >= 0).sum()) - made
+    return Trails(counts, found, list(_left_out(left, made - len(seen), made)))
+
+
+def _walk(
+    releaser: pf.TraceReleaser, laid: Laid
+) -> Iterator[tuple[pf.Stream, pf.TraceResult, NDArray[np.int64], NDArray[np.int64]]]:
+    """Step by step: the stream of all users, its counts, who released, and in which columns."""
+    evidence = laid.evidence
+    steps = evidence.by_step(np.arange(evidence.persons))
+    for (_, cells, at), (stream, step) in zip(steps, releaser.replay(evidence), strict=True):
+        users = np.flatnonzero(cells >= 0)
+        yield stream, step, users, laid.column[at[users]]
+
+
+def _seen(
+    looked: dict[tuple[int, int], list[Any]], row: int, columns: NDArray[np.int64]
+) -> Figures:
+    """What is seen on the map at each step of a user; None where nothing is."""
+    nothing: list[Any] = [None] * len(_SEEN)
+    of_steps = [looked.get((row, column), nothing) for column in columns.tolist()]
+    return {name: [one[k] for one in of_steps] for k, name in enumerate(_SEEN)}
 
 
 def _series(
     result: pf.TraceResult,
-    attack: pf.Attack,
+    followed: Followed,
     row: int,
     label: str,
     columns: NDArray[np.int64],
-    truth: NDArray[Any] | None,
-    surrogate: NDArray[np.bool_] | None,
+    times: NDArray[Any] | None,
 ) -> Figures:
-    """The numbers of one user along the steps, and empty lists for what is seen on the map."""
-    at = row, columns
-    own: Figures = {"label": label, "row": row, "at": columns, "released": attack.released[at]}
-    if truth is not None:
-        own["true"] = truth[at]
+    """The numbers of one user along the steps."""
+    at, surrogate = (row, columns), followed.surrogate
+    own: Figures = {"label": label, "row": row, "at": followed.laid.steps[at]}
+    own["released"] = followed.released[at]
+    if times is not None:
+        own["times"] = names_of(times[0 if len(times) == 1 else row], "step", columns)
+    if followed.truth is not None:
+        own["true"] = followed.truth[at]
     if surrogate is not None:
         own["surrogate"] = surrogate[at].astype(int)
     own |= {name: np.asarray(getattr(result, name)[at]).astype(int) for name in _COUNTS}
-    own |= {"guess": attack.online_bayes[at], "guess_km": _rounded(attack.online_error[at])}
-    own |= {"bits": _rounded(attack.online_entropy[at])}
-    own |= {"release_km": _rounded(attack.errors["released"][at])}
-    return own | {name: [] for name in _SEEN}
+    own |= {"guess": followed.online_bayes[at], "guess_km": _rounded(followed.online_error[at])}
+    own |= {"bits": _rounded(followed.online_entropy[at])}
+    return own | {"release_km": _rounded(followed.release_error[at])}
 
 
 def shown_steps(released: NDArray[Any]) -> NDArray[np.int64]:
@@ -162,14 +169,14 @@ def _left_out(left: int, cut: int, made: int) -> Iterator[str]:
         )
 
 
-def _compare(found: Figures, given: pf.TraceResult) -> None:
+def _compare(found: Figures, given: pf.TraceResult, laid: Laid) -> None:
     for name in _COUNTS:
-        differs = np.argwhere(found[name] != getattr(given, name))
+        differs = np.argwhere(found[name] != laid.of(getattr(given, name), 0))
         if len(differs):
             u, t = differs[0].tolist()
             raise pf.InvalidEvidence(
-                f"{name} of user {u} at step {t} is not what this releaser gives: pass the "
-                "releaser that the result came from"
+                f"{name} of user {u} at step {laid.steps[u, t]} is not what this releaser gives: "
+                "pass the releaser that the result came from"
             )
 
 

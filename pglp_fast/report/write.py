@@ -47,10 +47,12 @@ def write_report(
     title : heading of the page
     users : rows that the map shows, at most 50; the first dozen with a release unless told. For a
         mechanism: which releases; or which locations, if there are none
-    labels : whose each row of the result is: text or numbers; "user 0", ... unless told. What is of
-        one user counts as one sample in intervals. For a mechanism: whose each release is
+    labels : whose each row of the result is (of a run of events: each of ``events.ids``), text or
+        numbers; "user 0", ... unless told. What is of one user counts as one sample in intervals.
+        For a mechanism: whose each release is
     times : a name for each step (for a mechanism: for each release): text, numbers or datetimes; or
-        an array of them, (rows, T), where traces do not share their clock
+        an array of them, (rows, T), where traces do not share their clock; of a run of events for
+        each event
     prior : of a mechanism: how likely each location is, as for ``pf.utility``
     categories : one integer for each location, for the error E_poi
     note : put at the head of the page: what was taken on trust

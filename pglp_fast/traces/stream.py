@@ -48,6 +48,8 @@ class Stream:
         self.releaser, self._engine = releaser, releaser.engine
         # replaced as a whole, in one assignment: an interrupt leaves the old state or the new one
         self._state = state
+        # who was looked at last: a belief may have a long way to go through silence
+        self._looked: tuple[StreamState, int, tuple[Domain, NDArray[np.int32]]] | None = None
         self._past = Past(state.past, file)
         self._few = FewUsers.of(self._engine, state) if file is None else None
         # one step at a time: two would share their draws and their budget
@@ -189,12 +191,16 @@ class Stream:
         return u
 
     def _domain(self, u: int) -> tuple[Domain, NDArray[np.int32]]:
-        state = self._state
+        state, kept = self._state, self._looked
+        u = self._known(state, u)
+        if kept is not None and kept[0] is state and kept[1] == u:
+            return kept[2]
         cells, added = self._engine.domain(
-            state.users, state.before, self._known(state, u), state.last_step, state.cycle,
-            int(state.policy[u]),
-        )  # fmt: skip
-        return Domain(self._engine.locations, cells), added
+            state.users, state.before, u, state.last_step, state.cycle, int(state.policy[u])
+        )
+        found = Domain(self._engine.locations, cells), added
+        self._looked = state, u, found
+        return found
 
     def domain(self, u: int) -> Domain:
         """C_t of user u at the last step (the prior's, before the first)."""
@@ -202,7 +208,7 @@ class Stream:
 
     def added(self, u: int) -> NDArray[np.int32]:
         """(k, 2) edges that the repair added for user u at the last step, in order."""
-        return self._domain(u)[1]
+        return self._domain(u)[1].copy()
 
     def policy(self, u: int) -> PolicyGraph:
         """The repaired policy G_t of user u at the last step."""

@@ -1,4 +1,4 @@
-"""Rows to steps, persons to numbers, and events through releasers that take arrays."""
+"""Rows to steps, persons to numbers, and events as streams see them."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,6 @@ from hypothesis import given, strategies as st
 
 import pglp_fast as pf
 from pglp_fast.io.labels import Coded
-from pglp_fast.pipeline.event_arrays import as_array
 from pglp_fast.pipeline.persons import Numbers, Persons, tell_apart
 from pglp_fast.pipeline.steps import lay_out, step_numbers
 
@@ -115,9 +114,3 @@ def test_events_are_released_as_their_persons_alone_would_be(periods):
                 here = [events.cells[e]] if S.t == steps[e] else [-1]
                 R = S.step(here, period=int(cycle[(S.t - 1) % 5]))
             assert got.released[e] == R.released[0] and got.surrogate[e] == R.surrogate[0]
-    laid = as_array(events, cycle)
-    seen = T.observe(laid.array(got.released), periods=laid.periods)
-    assert (seen.as_given(seen.released, -1)[laid.row, laid.column] == got.released).all()
-    for row, column, step in zip(laid.row, laid.column, steps, strict=True):
-        assert laid.periods[column] == cycle[step % 5]
-        assert events.ids[row] in persons

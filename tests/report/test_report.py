@@ -5,6 +5,7 @@ import json
 import os
 import re
 import stat
+import tracemalloc
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -814,6 +815,94 @@ def test_a_large_report_is_thinned_out_and_says_so(city, monkeypatch, tmp_path):
         "to keep the file small",
     ):
         assert note in text, note
+
+
+def without_ends(own):
+    """A user's numbers, less where columns lie."""
+    return {name: own[name] for name in own if name not in ("at", "row", "label")}
+
+
+def test_events_are_followed_as_their_array_is(city, tmp_path):
+    """Would catch results put at another release, and silence that is no longer shown."""
+    _, truth, releaser, result = city
+    events = pf.Events.of_array(result.released)
+    where = truth[events.persons, events.steps]
+    clock = np.char.add("t", events.steps.astype(str))
+    order = np.random.default_rng(0).permutation(len(events))
+    shuffled = pf.Events(events.persons[order], events.steps[order], events.cells[order])
+    told = data_of(
+        pf.write_report(
+            tmp_path / "e.html", releaser, releaser.observe(shuffled), where[order],
+            times=clock[order],
+        ).read_text("utf-8")
+    )  # fmt: skip
+    times = np.full(truth.shape, "", object)
+    times[events.persons, events.steps] = clock
+    array = data_of(
+        pf.write_report(
+            tmp_path / "a.html", releaser, releaser.observe(result.released), truth, times=times
+        ).read_text("utf-8")
+    )
+    for own, other in zip(told["users"], array["users"], strict=True):
+        assert own["at"] == other["at"] and own["label"] == other["label"]
+        told_of, known = without_ends(own), without_ends(other)
+        silent = np.array(known["released"]) < 0
+        assert told_of.keys() == known.keys() and silent.any() == (own["row"] == 1)
+        for name, values in known.items():
+            for k in np.flatnonzero(~silent):
+                assert told_of[name][k] == pytest.approx(values[k], abs=2e-6), (name, k)
+            assert np.array(told_of["released"])[silent].tolist() == [-1] * silent.sum()
+    for name in ("certificate", "composition", "policy"):
+        assert told["figures"][name] == array["figures"][name]
+    for name in ("e_eu", "worst", "e_eu_high"):
+        assert told["figures"]["utility"][name] == pytest.approx(array["figures"]["utility"][name])
+    rows = (told["figures"]["attack"]["rows"], array["figures"]["attack"]["rows"])
+    for one, other in zip(*rows, strict=True):
+        assert one["error_km"] == pytest.approx(other["error_km"], abs=1e-9)
+    flags, other = told["figures"]["flags"], array["figures"]["flags"]
+    assert flags["missing"] == other["missing"] - 1 == 1  # the array has a step before a trace
+    assert {k: v for k, v in flags.items() if k != "missing"} == {
+        k: v for k, v in other.items() if k != "missing"
+    }
+
+
+@pytest.mark.parametrize("kind", ["blocks", "complete"])
+def test_long_silence_costs_a_report_nothing(kind, tmp_path):
+    """Would catch a row of evidence, or a belief, for each of the steps of which nobody says
+    anything: a minute's steps over years are millions."""
+    grid = pf.Grid(15, 20)
+    policies = {"default": pf.blocks(grid, 3), "p": pf.complete(grid)}
+    model = lazy_walk(grid)
+    releaser = pf.TraceReleaser(policies, model, epsilon=1.0, rng=5)
+    rng, per, n = np.random.default_rng(2), 6, 30
+    steps = np.cumsum(rng.choice([1, 2, 500_000], (n, per)), axis=1)
+    events = pf.Events(
+        np.repeat(np.arange(n), per), steps.ravel(), rng.integers(0, grid.size, n * per)
+    )
+    policy = np.where(np.arange(n * per) % 2, "p", "default") if kind == "complete" else None
+    released = releaser.run(events, policy=policy, evidence=True)
+    tracemalloc.start()
+    try:
+        path = pf.write_report(tmp_path / "e.html", releaser, released, users=[0, 1])
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    text = path.read_text("utf-8")
+    figures = data_of(text)["figures"]
+    span = steps[:, -1] - steps[:, 0] + 1
+    assert figures["flags"]["missing"] == span.sum() - n * per > 10_000_000
+    assert figures["steps"] <= per * (limits.SILENCE + 1)
+    assert figures["certificate"]["releases"] == figures["flags"]["steps"] == n * per
+    assert peak < 8 * figures["flags"]["missing"]  # a number for each silent step
+    assert "without long silence" in text
+
+
+def test_what_is_too_long_to_lay_out_is_said(city, monkeypatch, tmp_path):
+    _, _, releaser, result = city
+    monkeypatch.setattr(limits, "ENTRIES", 20)
+    seen = releaser.observe(pf.Events.of_array(result.released))
+    with pytest.raises(pf.TooLarge, match="report on fewer"):
+        pf.write_report(tmp_path / "e.html", releaser, seen)
 
 
 def test_refusals(city, tmp_path):
