@@ -13,15 +13,15 @@ from pglp_fast._util.arrays import starts_of
 from pglp_fast._util.storage import alone_with, read_arrays, write_arrays
 from pglp_fast.errors import BudgetExceeded, InvalidState
 from pglp_fast.traces.admission import admit
-from pglp_fast.traces.job_ledger import Spent, begin_job, settle_job
+from pglp_fast.traces.job_ledger import Spent, begin_job, lost_from, settle_job
 from pglp_fast.traces.ledger import Ledger
 from pglp_fast.traces.ledger_file import KIND, LedgerFile, pack, unpack
 from pglp_fast.traces.spending import Spending, nothing_spent
 
 from .plan import Plan
+from .work_folder import BEFORE, Job
 
 Ints = NDArray[np.int64]
-BEFORE = "ledger-before"  # in a work folder: the ledger as it was when the job began
 
 
 def admitted(
@@ -64,10 +64,8 @@ class Booking:
     Parameters
     ----------
     plan : Plan
-    job : str, optional
-        Name of a job that may be interrupted and resumed.
-    folder : path, optional
-        Its work folder.
+    job : Job, optional
+        One that may be interrupted and resumed.
 
     Attributes
     ----------
@@ -75,35 +73,44 @@ class Booking:
         What the job is going to release.
     """
 
-    def __init__(self, plan: Plan, job: str | None = None, folder: Path | None = None):
-        self._plan, self._folder = plan, folder
-        self._job, self.spent = secrets.token_hex(8) if job is None else job, Spent.joined([])
+    def __init__(self, plan: Plan, job: Job | None = None):
+        self._plan, self._job, self.spent = plan, job, Spent.joined([])
+        self._name = secrets.token_hex(8) if job is None else job.name
         self.file = None if plan.ledger is None else LedgerFile(plan.ledger, plan.policy_set)
 
     @contextmanager
     def begun(self) -> Iterator[Ledger | None]:
         """What was released before; at the end, what ``spent`` says is written down, unless the job
-        has done so, and was interrupted. An error in between leaves no trace."""
+        has done so, and was interrupted. An error in between leaves no trace.
+
+        The job notes that it is in the file before it draws anything. One that did, and is there no
+        more, is refused: what it drew was drawn after what the file held then."""
         if self.file is None:
             yield None
             return
         with alone_with(self.file.path):
-            if self._job in self.file.jobs():
-                assert self._folder is not None
-                yield read_before(self._folder, self._plan)
+            job = self._job
+            if self._name in self.file.jobs():
+                assert job is not None
+                yield read_before(job.folder, self._plan)
+                job.note_booked()
                 return
+            if job is not None and job.booked:
+                raise lost_from(self.file)
             before = self.file.read()
-            if self._folder is not None:
-                write_ledger(self._folder / BEFORE, before)
+            if job is not None:
+                write_ledger(job.folder / BEFORE, before)
             yield before
-            begin_job(self.file, self._job, before, self.spent, self._plan.limits)
+            begin_job(self.file, self._name, before, self.spent, self._plan.limits)
+            if job is not None:
+                job.note_booked()
 
     def settle(self, own: Ledger | None) -> None:
         """Write down which edges were kept, by persons as they are numbered in ledgers."""
         if self.file is None or own is None:
             return
         with alone_with(self.file.path):
-            settle_job(self.file, self._job, own)
+            settle_job(self.file, self._name, own)
 
 
 def write_ledger(path: Path, ledger: Ledger) -> None:

@@ -95,6 +95,7 @@ def release_files(
         run.release(executor, batch_rows)
         check_places(run.outcome, plan)
         if _digests(paths) != inputs:
+            job.forget_results()
             raise InvalidTable("an input changed while it was released: start again")
         if many:
             out.mkdir(exist_ok=True)
@@ -164,7 +165,7 @@ class _Run:
 
     def _one_by_one(self) -> None:
         """Rows are released as they are written; counted even where an output is there already."""
-        booking = Booking(self.plan, self.job.name, self.job.folder)
+        booking = Booking(self.plan, self.job)
         past = book_all(self.plan, self._all_batches(), booking)
         release, first = Alone(self.plan, self.job.seed, self.outcome, past), 0
         for k, (file, target) in enumerate(zip(self.files, self.job.targets, strict=True)):
@@ -237,15 +238,17 @@ def _job(
     inputs: list[list[str]],
     **how: bool,
 ) -> Iterator[Job]:
-    """A job that leaves nothing behind when it is done or fails, and can be resumed when it is
-    interrupted."""
-    said = json.dumps([plan.digest, inputs, [target.name for target in targets]])
-    digest = hashlib.sha256(said.encode()).hexdigest()
+    """A job that leaves nothing behind when it is done, and can be resumed when it is interrupted.
+    It is bound to its ledger file too: what is left of a budget is known there alone."""
+    said: list[Any] = [plan.digest, inputs, [target.name for target in targets]]
+    if plan.ledger is not None:
+        said.append(os.path.realpath(plan.ledger))
+    digest = hashlib.sha256(json.dumps(said).encode()).hexdigest()
     job = Job(out, targets, sidecars, digest, seed=plan.seed, **how)
     try:
         yield job
     except PGLPError:
-        job.close(finished=True)
+        job.close(finished=not job.matters)
         raise
     except BaseException:
         job.close(finished=False)

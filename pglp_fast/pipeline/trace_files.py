@@ -79,7 +79,7 @@ class MovingFiles:
         each = [(i, j, rows) for i, s in enumerate(said) for j, rows in enumerate(s["chunks"])]
         self._chunks = [Chunk(*chunk, number) for number, chunk in enumerate(each)]
         put_chunks(self._folder, self._context.digest, self._chunks)
-        booking = Booking(self._plan, self._job.name, self._folder)
+        booking = Booking(self._plan, self._job)
         if self._plan.ledger is not None or (self._plan.limits and self._plan.on_error == "raise"):
             with booking.begun():  # tasks know the past from the work folder
                 booking.spent = self._count()

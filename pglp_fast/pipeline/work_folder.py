@@ -27,6 +27,7 @@ from pglp_fast.errors import InvalidParameter, InvalidState
 from .paths import refuse_existing
 
 _KIND = "pglp_fast release job"
+BEFORE = "ledger-before"  # the ledger file as it was when the job began
 
 
 def work_of(out: Path) -> Path:
@@ -73,7 +74,7 @@ class Job:
         force: bool,
     ):
         self.out, self.targets, self.sidecars = out, targets, sidecars
-        self.folder = work_of(out)
+        self.folder, self._resumed = work_of(out), False
         self._head_path = self.folder / "job.json"
         refuse_existing(out, True, folder=out not in targets)
         self._handle = _locked(self.folder, out)
@@ -111,11 +112,12 @@ class Job:
                 "starts anew"
             )
         if started and resume:
-            self._head = self._read()
+            self._head, self._resumed = self._read(), True
             if self._head["job"] != digest:
                 raise InvalidState(
                     f"the interrupted job at {self.folder} had another input, model or other "
-                    "options: give those to resume it, or start anew with force=True"
+                    "options, or another ledger: give those to resume it, or start anew with "
+                    "force=True"
                 )
             for target in self.targets:
                 self._check_resumed(target)
@@ -144,6 +146,25 @@ class Job:
                 f"{target} appeared since the job was interrupted: move it away, or start anew "
                 "with force=True"
             )
+
+    # -- what others know of it
+
+    @property
+    def booked(self) -> bool:
+        """Whether a ledger file holds what it releases."""
+        return bool(self._head.get("booked"))
+
+    def note_booked(self) -> None:
+        """Before anything is drawn."""
+        if not self.booked:
+            self._head["booked"] = True
+            self._write()
+
+    @property
+    def matters(self) -> bool:
+        """Whether an error must leave it: it was begun before, budgets were spent on it, or some
+        of its outputs are in their places. With another key they would be drawn twice."""
+        return self._resumed or self.booked or "finished" in self._head
 
     # -- outputs
 
@@ -197,6 +218,12 @@ class Job:
                 "from it: force=True, without resume=True, removes it and starts anew"
             )
         return dict(head)
+
+    def forget_results(self) -> None:
+        """Remove what was made from an input that is no longer the one the job is bound to."""
+        for path in self.folder.iterdir():
+            if path.name not in (self._head_path.name, BEFORE):
+                path.unlink()
 
     def clear(self) -> None:
         """Remove what is in the folder; the key last, when nothing is left that it could unlock."""

@@ -93,14 +93,19 @@ def begin_job(
     file.write(after, {**file.jobs(), job: BEGUN if spent.under is None else SETTLED})
 
 
+def lost_from(file: LedgerFile) -> InvalidState:
+    """What to say where a job is no longer in the file."""
+    return InvalidState(
+        f"{file.path} no longer holds what this job wrote to it: it was deleted, or an older one "
+        "was put back; restore the latest one"
+    )
+
+
 def settle_job(file: LedgerFile, job: str, own: Ledger) -> None:
     """Write down which edges a job's releases kept, once. The caller is alone with the file."""
     jobs, busy = file.jobs(), (own.releases > 0).astype(np.int64)
     if job not in jobs and busy.any():
-        raise InvalidState(
-            f"{file.path} no longer holds what this job wrote to it: it was deleted, or an older "
-            "one was put back; restore the latest one"
-        )
+        raise lost_from(file)
     if jobs.get(job) != BEGUN:
         return
     nothing = nothing_spent(len(own)).with_shares(own.spending.shares)

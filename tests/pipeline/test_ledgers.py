@@ -10,7 +10,7 @@ import pglp_fast as pf
 from cases import large
 from cli_tools import the_grid
 from faults import ended, forked
-from pglp_fast.pipeline import single_releases, tasks, trace_releases, work_folder
+from pglp_fast.pipeline import files, single_releases, tasks, trace_releases, work_folder
 from pglp_fast.traces import job_ledger, ledger_file
 from table_cases import frame, model, plan
 
@@ -124,6 +124,106 @@ def test_batches_miss_what_they_wrote_down(tmp_path, moves):
         with pytest.raises(pf.InvalidState, match="no longer holds what this job wrote"):
             next(made)
     assert not path.exists()
+
+
+def interrupted(tmp_path, moves):
+    """(call that goes on, the plan, the ledger before it) of a job of two files that stopped after
+    half of its releases; half of the budget had been spent before."""
+    how = {"budget": 8, "on_error": "skip", "ledger": tmp_path / "ledger", "seed": None}
+    if moves:
+        model().save(tmp_path / "m.npz", notes=model().notes)
+        how["mobility"] = tmp_path / "m.npz"
+    (tmp_path / "in").mkdir()
+    for k in range(2):
+        day(k).to_csv(tmp_path / "in" / f"d{k}.csv", index=False)
+    pf.release_table(day(2), plan(**how | {"budget": 4}))
+    before = (tmp_path / "ledger").read_bytes()
+
+    def release(**other):
+        p = plan(**{**how, **other.pop("plan", {})})
+        return pf.release_files(tmp_path / "in", tmp_path / "out", p, batch_rows=60, **other)
+
+    calls = []
+
+    def stop(real):
+        def stopping(*given, **rest):
+            calls.append(1)
+            if len(calls) == 2:
+                raise KeyboardInterrupt
+            return real(*given, **rest)
+
+        return stopping
+
+    where, name = (tasks, "release_persons") if moves else (files._Run, "_through")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(where, name, stop(getattr(where, name)))
+        with pytest.raises(KeyboardInterrupt):
+            release()
+    return release, before
+
+
+def spent_by_files(tmp_path):
+    outs = [released(pd.read_csv(path)) for path in sorted((tmp_path / "out").glob("*.csv"))]
+    return {sum(len(out.get(u, [])) for out in outs) for u in day(0)["user"].unique()}
+
+
+@pytest.mark.parametrize("lost", ["deleted", "older"])
+@pytest.mark.parametrize("moves", [True, False])
+def test_a_resumed_job_misses_what_it_wrote_down(tmp_path, moves, lost):
+    """Its budget would be had twice, and parts drawn after two pasts would lie in one output."""
+    path, work = tmp_path / "ledger", tmp_path / "out.work"
+    release, before = interrupted(tmp_path, moves)
+    whole, left = path.read_bytes(), {p.name for p in work.iterdir()}
+    path.unlink() if lost == "deleted" else path.write_bytes(before)
+    with pytest.raises(pf.InvalidState, match="no longer holds what this job wrote to it"):
+        release(resume=True)
+    assert left <= {p.name for p in work.iterdir()} and not (tmp_path / "out").exists()
+    path.write_bytes(whole)
+    release(resume=True)
+    assert spent_by_files(tmp_path) == {4}
+    assert set(pf.Ledger.load(path).epsilons()) == {8.0}
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_a_job_is_bound_to_its_ledger_file(tmp_path, moves):
+    """By whatever name: a link leads to it, and another file knows of other budgets."""
+    release, _ = interrupted(tmp_path, moves)
+    with pytest.raises(pf.InvalidState, match="or another ledger"):
+        release(resume=True, plan={"ledger": tmp_path / "other"})
+    assert not (tmp_path / "other").exists()
+    (tmp_path / "link").symlink_to(tmp_path / "ledger")
+    release(resume=True, plan={"ledger": tmp_path / "link"})
+    assert spent_by_files(tmp_path) == {4}
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_an_error_leaves_a_job_that_matters(tmp_path, moves):
+    """A job that was written down goes on after an error with the key it has."""
+    release, _ = interrupted(tmp_path, moves)
+    path, head = tmp_path / "ledger", (tmp_path / "out.work" / "job.json").read_bytes()
+    whole = path.read_bytes()
+    path.unlink()
+    pf.compose((1.0, pf.blocks(pf.Grid(5, 5), 2))).save(path)
+    with pytest.raises(pf.InvalidState):
+        release(resume=True)
+    assert (tmp_path / "out.work" / "job.json").read_bytes() == head
+    path.write_bytes(whole)
+    release(resume=True)
+    assert spent_by_files(tmp_path) == {4} and not (tmp_path / "out.work").exists()
+
+
+@pytest.mark.parametrize("moves", [True, False])
+def test_an_input_that_changed_leaves_no_results(tmp_path, moves, monkeypatch):
+    """What was made from another input is forgotten; the key and the past are not."""
+    release, _ = interrupted(tmp_path, moves)
+    told, real = iter([True, False]), files._digests
+    monkeypatch.setattr(files, "_digests", lambda p: real(p) if next(told, True) else [])
+    with pytest.raises(pf.InvalidTable, match="an input changed"):
+        release(resume=True)
+    names = {p.name for p in (tmp_path / "out.work").iterdir()}
+    assert names == {"job.json", "ledger-before"}
+    release(resume=True)
+    assert spent_by_files(tmp_path) == {4}
 
 
 @pytest.mark.parametrize("moves", [True, False])
