@@ -36,7 +36,7 @@ def admitted(
     order = np.argsort(person, kind="stable")
     ids, counts = np.unique(person, return_counts=True)
     if isinstance(past, Ledger):
-        spent = past.in_steps_of(plan.limits).select(ids).spending
+        spent = past.past_of(ids, plan.limits)
     else:
         spent = nothing_spent(len(ids)) if past is None else past.select(ids)
     out = np.empty(len(person), np.bool_)

@@ -148,11 +148,16 @@ def _both(a: Ledger, b: Ledger) -> Ledger:
 
 def _on_one_clock(a: Ledger, b: Ledger) -> tuple[Spending, Spending, int | None]:
     """What both spent, by steps of one duration, and that; of steps of another it is not known when
-    they were. Those that are remembered one by one are kept rather than others."""
+    they were. Those that are remembered one by one are kept rather than others, and
+    those of a known duration rather than of none."""
     mine, theirs = a.spending, b.spending
     if a.step_ms == b.step_ms:
         return mine, theirs, a.step_ms
-    if (len(theirs.steps) > 0, theirs.dated) > (len(mine.steps) > 0, mine.dated):
+    ranks = [
+        (len(ledger.spending.steps) > 0, ledger.spending.dated, ledger.step_ms is not None)
+        for ledger in (a, b)
+    ]
+    if ranks[1] > ranks[0]:
         return mine.undated(), theirs, b.step_ms
     return mine, theirs.undated(), a.step_ms
 

@@ -49,7 +49,7 @@ class Past(NamedTuple):
             if limits:
                 spent = own
                 if self.known is not None:
-                    spent = self.known.in_steps_of(limits).select(ids).spending + own
+                    spent = self.known.past_of(ids, limits) + own
                 limits.check(ids, spent, trace.start, trace.steps, epsilons)
             yield
             return

@@ -225,20 +225,21 @@ class Ledger:
         some = one.releases.any() or (one.unsettled is not None and one.unsettled.any())
         return replace(self.take(np.arange(last)), others=one if some else None)
 
-    def in_steps_of(self, limits: Limits) -> "Ledger":
-        """What budgets see of it. Of steps of another duration nobody knows in which window they
-        are: they count in all. A window of others is not thrown away like that: an error."""
-        spent = self.spending
+    def past_of(self, ids: NDArray[np.int64], limits: Limits) -> Spending:
+        """What budgets see of the persons with these numbers. Of steps of another duration nobody
+        knows in which window they are: they count in all. A window that is known is not thrown away
+        like that: an error. Files of older versions tell of no duration."""
+        spent = self.select(ids).spending
         if self.step_ms == limits.step_ms or not spent.dated:
-            return self
-        if limits.window and len(spent.steps):
+            return spent
+        if limits.window and len(spent.steps) and self.step_ms is not None:
             mine, theirs = _duration(limits.step_ms), _duration(self.step_ms)
             raise InvalidParameter(
                 f"the ledger counts steps {theirs}, and these are {mine}: a budget over a window "
                 "cannot tell which releases lie in it. Use steps of one duration, another ledger, "
                 "or a budget in total"
             )
-        return replace(self, spending=spent.undated())
+        return spent.undated()
 
     # -- keeping
 

@@ -270,7 +270,7 @@ class LedgerFile:
         they would exceed a budget. ``own``: what it must hold of these persons already."""
         with alone_with(self.path):
             before = self.read_after(ids, own.total)
-            past = before.in_steps_of(limits).select(ids).spending
+            past = before.past_of(ids, limits)
             limits.check(ids, past, start, steps, epsilons)
             more = empty_ledger(ids, self.policies)
             spent = more.spending.after(start, steps, epsilons, limits.window)

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -273,6 +274,29 @@ def test_a_window_knows_how_long_steps_are(tmp_path, batches):
     assert release("60min", [12, 13], None) == ["budget", "budget"]
     assert release("5min", [10, 30, 31, 32]) == ["budget", "step", "step", "budget"]
     assert pf.Ledger.load(tmp_path / "ledger").epsilons().tolist() == [4.0]
+
+
+def test_a_ledger_of_an_older_version_goes_on(tmp_path):
+    """It says nothing of the duration of steps: they count in every window. What is released from
+    then on has a date again."""
+    moves = pf.MobilityModel(G, np.full((G.size,) * 2, 1 / G.size))
+    path = tmp_path / "ledger"
+
+    def release(user, hours, budget=2.0):
+        where = G.latlon([0] * len(hours))
+        given = pd.DataFrame({"user": user, "lat": where[:, 0], "lon": where[:, 1]})
+        given["time"] = pd.Timestamp("2026-01-05") + pd.to_timedelta(hours, unit="h")
+        p = plan(
+            mobility=moves, step="5min", budget=budget, window="1d", ledger=path, on_error="skip"
+        )
+        return pf.release_table(given, p)["released_status"].tolist()
+
+    assert release("a", [0, 1]) == ["step", "step"]
+    replace(pf.Ledger.load(path), step_ms=None).save(path)
+    assert release("a", [100, 101]) == ["budget", "budget"]
+    assert release("b", [0, 1]) == ["step", "step"]
+    assert release("b", [2, 100]) == ["budget", "step"]
+    assert release("a", [100, 101], 3.0) == ["step", "budget"]
 
 
 POINTS = [  # where a process dies: (module, name, before or after the call)

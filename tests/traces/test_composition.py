@@ -313,16 +313,21 @@ def test_steps_of_two_durations_are_not_one_clock():
     event = np.array([0, 1]), np.array([9]), np.array([1.5])
     for ledger, fits in ((minutes, True), (pf.compose(minutes, bare), False), (bare, False)):
         limits = Limits(2.0, 3, step_ms=300_000)
-        past = ledger.in_steps_of(limits).spending
+        past = ledger.past_of(ledger.ids, limits)
         if fits:
             limits.check(ledger.ids, past, *event)
         else:
             with pytest.raises(pf.BudgetExceeded):
                 limits.check(ledger.ids, past, *event)
-    for ledger in (hours, replace(hours, step_ms=None)):
-        with pytest.raises(pf.InvalidParameter, match=r"the ledger counts steps of .*, and these"):
-            ledger.in_steps_of(Limits(2.0, 3, step_ms=300_000))
-        assert ledger.in_steps_of(Limits(2.0, step_ms=300_000)).epsilons().tolist() == [1.0]
+    windowed = Limits(2.0, 3, step_ms=300_000)
+    with pytest.raises(pf.InvalidParameter, match=r"the ledger counts steps of .*, and these"):
+        hours.past_of(hours.ids, windowed)
+    assert hours.past_of(np.array([7]), windowed).total.tolist() == [0.0]  # a window of nobody's
+    assert hours.past_of(hours.ids, Limits(2.0, step_ms=300_000)).total.tolist() == [1.0]
+    unknown = replace(hours, step_ms=None)
+    past = unknown.past_of(hours.ids, windowed)
+    assert past.since.tolist() == [check.MAX_TIME] and past.forgotten.tolist() == [1.0]
+    assert pf.compose(unknown, alone).step_ms == pf.compose(alone, unknown).step_ms == 300_000
     with pytest.raises(pf.InvalidParameter, match="of 1h, and these are of no known duration"):
         T.start([4], ledger=hours).step([0])
 
