@@ -183,9 +183,12 @@ class Layout:
 
 
 def _blanked(column: Any, mask: Any) -> Any:
-    """A column without the values of some rows."""
-    if pa.types.is_string_view(column.type):  # of which Arrow cannot choose
-        return _blanked(column.cast(pa.large_string()), mask).cast(column.type)
+    """A column without the values of some rows; a dictionary forgets them too."""
+    kind, text = column.type, pa.large_string()
+    if pa.types.is_string_view(kind):  # of which Arrow cannot choose
+        return _blanked(column.cast(text), mask).cast(kind)
+    if pa.types.is_dictionary(kind) and pa.types.is_string_view(kind.value_type):
+        return _blanked(column.cast(pa.dictionary(kind.index_type, text)), mask).cast(kind)
     return pc.if_else(mask, pa.scalar(None, column.type), column)
 
 

@@ -194,6 +194,15 @@ def test_polars_with_categories_and_rows_that_cannot_be_read():
     table = table.with_columns(pl.col("user").cast(pl.Categorical))
     out = pf.release_table(table, plan(on_error="skip", keep=["note", "time"]))
     assert out["note"].to_list() == ["a", "b", None, "d", "e", "f"]
+    out = pf.release_table(table, plan(on_error="skip"))  # the categories themselves
+    assert out.schema["user"] == table.schema["user"]
+    assert out["user"].to_list() == [*given["user"][:2], None, *given["user"][3:]]
+    labels = pa.array(["a", "b", "at home", "a", "b", "c"]).dictionary_encode()
+    kind, arrow = pa.dictionary(pa.uint32(), pa.string_view()), table.to_arrow()
+    arrow = arrow.set_column(arrow.column_names.index("user"), "user", labels.cast(kind))
+    out = pf.release_table(arrow, plan(on_error="skip"))
+    assert out["user"].type == kind
+    assert out["user"].chunk(0).dictionary.to_pylist() == ["a", "b", "c"]
 
 
 def test_a_work_folder_of_others_is_refused(tmp_path):
