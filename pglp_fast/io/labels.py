@@ -155,7 +155,10 @@ def person_name(value: Any) -> str:
     """The name of a person's label; a ValueError where it is nobody's."""
     if value is None or (not isinstance(value, str) and str(value) in _MISSING):
         raise ValueError(f"{value} is nobody's name")
-    return label_name(value)
+    name = label_name(value)
+    if not name:
+        raise ValueError(f"{value!r} is nobody's name")
+    return name
 
 
 def person_codes(values: Iterable[Any]) -> NDArray[np.int64]:

@@ -17,7 +17,7 @@ from .fix_batches import Batch, RawBatch, Reading, settle
 from .labels import EXACT, label_name
 from .reading_report import Malformed
 from .values import (
-    null_for_blank,
+    null_for_no_label,
     read_numbers,
     read_times,
     read_times_as,
@@ -159,10 +159,13 @@ def _times(column: Any, source: str, reading: Reading) -> tuple[NDArray[np.int64
 
 
 def _labels(column: Any, role: str, source: str, textual: bool) -> Any:
-    """A column of int64 or of text, null where there is no label: in a text file, where it is
-    empty."""
-    if textual:
-        return null_for_blank(column)
+    """A column of int64 or of text, null where there is no label, or a blank one."""
+    named = column if textual else _named(column, role, source)
+    return null_for_no_label(named) if is_text(named.type) else named
+
+
+def _named(column: Any, role: str, source: str) -> Any:
+    """A column of int64 or of text, from one of any type."""
     uuid = getattr(column.type, "extension_name", "") == "arrow.uuid"
     column = column.storage if uuid else _plain(column)
     kind, is_a = column.type, pa.types

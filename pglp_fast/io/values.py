@@ -37,6 +37,8 @@ _ENGLISH = (
 
 _COORDINATE = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,3})?"
 _WKT = rf"^(?i:(?:srid=4326;)?point) *\( *(?P<x>{_COORDINATE}) +(?P<y>{_COORDINATE}) *\)$"
+# white space as Python knows it, and byte order marks
+_NO_LABEL = r"^[\x{09}-\x{0d}\x{1c}-\x{1f}\x{85}\x{feff}\p{Z}]*$"
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Found = tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_]]  # ms, sound, has a zone
@@ -128,6 +130,15 @@ def null_for_blank(text: Any) -> Any:
     """The column with null where the text is empty."""
     blank = pc.equal(text, "")
     return pc.if_else(blank, pa.scalar(None, text.type), text) if pc.any(blank).as_py() else text
+
+
+def null_for_no_label(text: Any) -> Any:
+    """The column with null where nothing is left of a text in its ``canonical`` spelling."""
+    ends = pc.min_max(text).as_py()
+    if ends["min"] is None or (ends["min"] >= "!" and ends["max"] < "\x7f"):
+        return text  # all begin with a sign that is seen
+    none = pc.match_substring_regex(text, _NO_LABEL)
+    return pc.if_else(none, pa.scalar(None, text.type), text)
 
 
 def usual_kind(text: str) -> Any | None:

@@ -245,6 +245,7 @@ def test_a_rule_for_a_person_holds_however_its_key_is_written(tmp_path, key, use
         ({7: "all", "7.0": "all"}, r"7 and '7\.0' are one person, '7': give one"),
         ({True: "all", "true": "all"}, "True and 'true' are one person"),
         ({None: "all"}, "None is nobody's name"),
+        ({" ": "all"}, "' ' is nobody's name"),
         ({float("nan"): "all"}, "nan is nobody's name"),
         ({7.5: "all"}, r"7\.5 is not a whole number"),
     ],

@@ -1,5 +1,6 @@
 """``pf.release_table`` and ``pf.release_files``: the same releases for every kind of table."""
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -203,6 +204,27 @@ def test_polars_with_categories_and_rows_that_cannot_be_read():
     out = pf.release_table(arrow, plan(on_error="skip"))
     assert out["user"].type == kind
     assert out["user"].chunk(0).dictionary.to_pylist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "table", "categories", "bytes"])
+def test_a_blank_user_is_nobody(tmp_path, kind):
+    """Of whatever white space: several persons would share one name, and one budget."""
+    blank = [chr(k) for k in range(sys.maxunicode) if chr(k).isspace() and chr(k) not in "\r\n"]
+    users = ["a", "", "\ufeff", " \u00a0 ", "b c", *blank, "\u00e9", "\u180e"]
+    given = pd.DataFrame({"user": users, "time": 1.6e9, "lat": 35.7, "lon": 139.62})
+    expected = ["malformed" if u in ["", "\ufeff", " \u00a0 ", *blank] else "alone" for u in users]
+    p = plan(on_error="skip")
+    if kind in ("csv", "parquet"):
+        write = given.to_csv if kind == "csv" else given.to_parquet
+        write(tmp_path / f"t.{kind}", index=False)
+        out = pf.release_files(tmp_path / f"t.{kind}", tmp_path / f"o.{kind}", p)
+        assert (out.by_status["malformed"], out.persons) == (expected.count("malformed"), 4)
+        return
+    if kind == "categories":
+        given["user"] = given["user"].astype("category")
+    if kind == "bytes":
+        given["user"] = [user.encode() for user in users]
+    assert pf.release_table(given, p)["released_status"].tolist() == expected
 
 
 def test_a_work_folder_of_others_is_refused(tmp_path):
