@@ -261,20 +261,39 @@ def writing(
 def released_schema(schema: Any, layout: Layout, facts: dict[str, Any]) -> Any:
     """Of a table with its new columns; what libraries noted about the old ones goes, for it may
     tell of columns that were left out (GeoParquet: the box of the true places)."""
-    noted = dict(schema.metadata or {}) if layout.all else {}
+    noted = dict(schema.metadata or {})
+    kept = [schema.field(k) for k in layout.kept]
+    if not layout.all:
+        noted = _kept_geometry(noted.get(b"geo"), {field.name for field in kept})
     metadata = {**noted, b"pglp_fast": json.dumps(facts).encode()}
     if layout.points:
         metadata[b"geo"] = _geo_metadata(noted.get(b"geo"), layout.names[-1])
-    kept = [schema.field(k) for k in layout.kept]
     return pa.schema(kept + layout.fields(), metadata=metadata)
 
 
 def _geo_metadata(noted: bytes | None, name: str) -> bytes:
     """What GeoParquet says of the column of released points; ``noted``: of the others."""
-    try:
-        known = json.loads(noted or b"{}")
-        columns = dict(known.get("columns", {}))
-    except (ValueError, AttributeError, TypeError):
-        columns = {}
-    columns[name] = {"encoding": "WKB", "geometry_types": ["Point"]}
+    columns = _geo_columns(noted) | {name: {"encoding": "WKB", "geometry_types": ["Point"]}}
     return json.dumps({"version": "1.0.0", "primary_column": name, "columns": columns}).encode()
+
+
+def _kept_geometry(noted: bytes | None, names: set[str]) -> dict[bytes, bytes]:
+    """What GeoParquet says of the columns that stay: how they are written, not where they lie."""
+    form = ("encoding", "geometry_types", "crs", "edges", "orientation", "epoch")
+    columns = {
+        name: {key: about[key] for key in form if key in about}
+        for name, about in _geo_columns(noted).items()
+        if name in names and isinstance(about, dict)
+    }
+    if not columns:
+        return {}
+    said = {"version": "1.0.0", "primary_column": next(iter(columns)), "columns": columns}
+    return {b"geo": json.dumps(said).encode()}
+
+
+def _geo_columns(noted: bytes | None) -> dict[str, Any]:
+    """The columns that the metadata of GeoParquet tells of."""
+    try:
+        return dict(json.loads(noted or b"{}").get("columns", {}))
+    except (ValueError, AttributeError, TypeError):
+        return {}

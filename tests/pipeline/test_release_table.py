@@ -1,5 +1,6 @@
 """``pf.release_table`` and ``pf.release_files``: the same releases for every kind of table."""
 
+import json
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -12,6 +13,7 @@ from table_cases import frame, model, plan
 
 pa = pytest.importorskip("pyarrow")
 pd = pytest.importorskip("pandas")
+pq = pytest.importorskip("pyarrow.parquet")
 G = the_grid()
 NEW = ["released_lat", "released_lon", "released_cell", "released_status"]
 
@@ -204,6 +206,31 @@ def test_polars_with_categories_and_rows_that_cannot_be_read():
     out = pf.release_table(arrow, plan(on_error="skip"))
     assert out["user"].type == kind
     assert out["user"].chunk(0).dictionary.to_pylist() == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize("keep", [["user"], ["user", "shape"], ["home"], "all"])
+def test_geometry_that_stays_is_declared(tmp_path, keep):
+    """How a column is written, so that others read it as geometry; not the box of its places."""
+    shapely = pytest.importorskip("shapely")
+    given = frame(4, inside=1.0)
+    wkb = [shapely.Point(x, y).wkb for x, y in zip(given["lon"], given["lat"], strict=True)]
+    crs = {"type": "GeographicCRS", "id": {"authority": "OGC", "code": "CRS84"}}
+    about = {"encoding": "WKB", "geometry_types": ["Point"], "crs": crs}
+    geo = {"version": "1.1.0", "primary_column": "shape", "columns": {
+        name: {**about, "bbox": [1, 2, 3, 4], "covering": {}} for name in ("shape", "home")
+    }}  # fmt: skip
+    table = pa.table({"user": list("abcd"), "time": given["time"], "shape": wkb, "home": wkb})
+    table = table.replace_schema_metadata({"geo": json.dumps(geo), "other": "of all"})
+    pq.write_table(table, tmp_path / "t.parquet")
+    p = plan(keep=keep, columns={"geometry": "shape"})
+    pf.release_files(tmp_path / "t.parquet", tmp_path / "o.parquet", p)
+    said = pq.read_schema(tmp_path / "o.parquet").metadata
+    told = json.loads(said[b"geo"])
+    names = [n for n in ("shape", "home") if keep == "all" or n in keep]
+    assert list(told["columns"]) == [*names, "released_geometry"]
+    assert told["primary_column"] == "released_geometry"
+    if keep != "all":
+        assert b"other" not in said and all(told["columns"][n] == about for n in names)
 
 
 @pytest.mark.parametrize("kind", ["csv", "parquet", "table", "categories", "bytes"])
