@@ -213,6 +213,42 @@ def test_an_error_leaves_a_job_that_matters(tmp_path, moves):
     assert spent_by_files(tmp_path) == {4} and not (tmp_path / "out.work").exists()
 
 
+@pytest.mark.parametrize("why", ["booked", "published", "resumed", None])
+def test_which_errors_leave_a_job(tmp_path, monkeypatch, why):
+    """One that was written down, has an output in its place, or was begun before. What a first call
+    leaves otherwise is of no use: it goes."""
+    (tmp_path / "in").mkdir()
+    for k in range(2):
+        day(k).to_csv(tmp_path / "in" / f"d{k}.csv", index=False)
+    p = plan(ledger=tmp_path / "ledger" if why == "booked" else None, seed=None)
+
+    def release(error, place, after, **how):
+        calls, real = [], getattr(*place)
+
+        def fail(*given, **more):
+            calls.append(1)
+            if len(calls) > after:
+                raise error
+            return real(*given, **more)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(*place, fail)
+            pf.release_files(tmp_path / "in", tmp_path / "out", p, **how)
+
+    error, through = pf.InvalidTable("of a test"), (files._Run, "_through")
+    place, after = ((work_folder, "publish"), 2) if why == "published" else (through, 1)
+    if why == "resumed":
+        with pytest.raises(KeyboardInterrupt):
+            release(KeyboardInterrupt(), through, 1)
+    with pytest.raises(pf.InvalidTable, match="of a test"):
+        release(error, place, after, resume=why == "resumed")
+    assert (tmp_path / "out.work").exists() == (why is not None)
+    if why == "published":
+        first = (tmp_path / "out" / "d0.csv").read_bytes()
+        release(error, place, 99, resume=True)
+        assert (tmp_path / "out" / "d0.csv").read_bytes() == first
+
+
 @pytest.mark.parametrize("moves", [True, False])
 def test_an_input_that_changed_leaves_no_results(tmp_path, moves, monkeypatch):
     """What was made from another input is forgotten; the key and the past are not."""
