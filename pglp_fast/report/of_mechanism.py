@@ -64,7 +64,7 @@ def report_mechanism(
         notes.append("This file contains no true locations.")
     lead = f"Single releases by {by} at &epsilon; = {m.epsilon:g} under a policy graph"
     lead += "." if flat is None else f": {len(flat):,} of them."
-    told = headline(m.graph, m.epsilon, calibration=m.calibration)
+    told = headline(m.graph, m.epsilon, calibration=m.calibration, outputs=m.outputs)
     lead = f'{told}</p><p class="note">{lead}'
     data = embedded(f, called, m.graph, places, names)
     banners = words.unproved(note)
@@ -155,7 +155,7 @@ def _settings(m: pf.Mechanism, by: str, inside: int, prior: Any) -> list[tuple[s
     return [
         ("Epsilon", f"{page.epsilon(m.epsilon)} for each release"),
         ("Mechanism", by),
-        ("Calibration", words.CALIBRATIONS[m.calibration]),
+        ("Calibration", words.calibration(m.calibration, m.outputs)),
         ("Domain", "the whole map" if m.domain is None else some),
         ("Prior", "even" if prior is None else "given"),
     ]

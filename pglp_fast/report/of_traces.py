@@ -94,7 +94,7 @@ def report_traces(
     data = embedded(f, _WORDS, releaser.graph, found.users, None)
     lead = _lead(releaser, evidence, n, f["users"], f["flags"]["steps"])
     told = _told(releaser, evidence)
-    meant = f"{explained(releaser.repair)} {_happened(f['flags'])}"
+    meant = f"{explained(releaser.repair, releaser.delta)} {_happened(f['flags'])}"
     lead = f'{told} {_learnt(f["attack"])}</p><p class="note">{meant}</p><p class="note">{lead}'
     return page.assemble(title or "Released traces", lead, banners, main, notes, data), private
 
@@ -220,7 +220,12 @@ def _told(releaser: pf.TraceReleaser, evidence: pf.Evidence) -> str:
         )
         for k in np.unique(policy[made]).tolist()
     }  # fmt: skip
-    return headlines(used, calibration=releaser.calibration, repair=releaser.repair)
+    return headlines(
+        used,
+        calibration=releaser.calibration,
+        repair=releaser.repair,
+        delta=releaser.delta,
+    )
 
 
 def _at(epsilon: NDArray[np.float64] | None, own: float) -> str:
@@ -264,7 +269,7 @@ def _settings(releaser: pf.TraceReleaser) -> list[tuple[str, str]]:
             + (", unless a policy or a run says another" if len(names) > 1 else ""),
         ),
         ("Mechanism", words.mechanism(releaser.per_component, releaser.remap is not None)),
-        ("Calibration", words.CALIBRATIONS[releaser.calibration]),
+        ("Calibration", words.calibration(releaser.calibration)),
         ("Repair", releaser.repair),
         (
             "Delta",

@@ -1328,3 +1328,11 @@ def test_the_map_has_degrees_where_they_belong_and_zooms(browser, city, written)
     assert browser.ask(wide) == pytest.approx(before / 1.6, rel=1e-4)
     browser.click("#zoom-home")
     assert browser.ask(wide) == before and browser.problems == []
+
+
+def test_outputs_on_the_whole_map_are_told_as_they_are(tmp_path):
+    """The page said that outputs lie in the own component, and that the group is known."""
+    m = pf.PPIM(pf.blocks(pf.Grid(9, 9), 3), epsilon=1.0, outputs="map")
+    text = pf.write_report(tmp_path / "m.html", m).read_text("utf-8")
+    assert "may learn in which group" in text and "knows in which group" not in text
+    assert "any location of the map as output" in text and "an output there" not in text
