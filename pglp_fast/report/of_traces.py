@@ -54,6 +54,8 @@ def report_traces(
     times: Any,
     categories: Any,
     note: str | None,
+    seeded: bool,
+    sample: str | None,
 ) -> tuple[str, bool]:
     """(the page, whether it contains true locations)."""
     attack = _checked_attack(releaser, result, truth)
@@ -89,10 +91,11 @@ def report_traces(
     )
     banners = words.unproved(note)
     banners += words.PRIVATE if true is not None else words.FIRST_KNOWN if private else ""
-    banners += words.SEEDED if releaser.rng is not None else ""
-    notes = _notes(n, len(rows), f["users"], found.notes, private)
+    banners += words.SEEDED if seeded or releaser.rng is not None else ""
+    notes = [*filter(None, [words.sampled(sample)])]
+    notes += _notes(n, len(rows), f["users"], found.notes, private)
     data = embedded(f, _WORDS, releaser.graph, found.users, None)
-    lead = _lead(releaser, evidence, n, f["users"], f["flags"]["steps"])
+    lead = words.sampled(sample) + _lead(releaser, evidence, n, f["users"], f["flags"]["steps"])
     told = _told(releaser, evidence)
     meant = f"{explained(releaser.repair, releaser.delta)} {_happened(f['flags'])}"
     lead = f'{told} {_learnt(f["attack"])}</p><p class="note">{meant}</p><p class="note">{lead}'

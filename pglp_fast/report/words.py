@@ -37,6 +37,11 @@ def calibration(name: str, outputs: str = "component") -> str:
     return CALIBRATIONS[name]
 
 
+def sampled(sample: str | None) -> str:
+    """Of what the page tells a part."""
+    return "" if sample is None else f"A sample: {escape(sample)}. "
+
+
 def unproved(note: str | None) -> str:
     """A note on what this page stands on."""
     return "" if note is None else banner("Taken on trust.", escape(note))
