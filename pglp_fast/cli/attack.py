@@ -93,7 +93,7 @@ def _run(options: argparse.Namespace) -> None:
         "traces": len(read.labels),
         "of_traces": read.of,
         "truth": read.truth is not None,
-        "checked": checked,
+        "checked": checked is not None,
         "profiles": profiles and {k: [asdict(r) for r in t] for k, t in profiles.items()},
     }
     terminal.result(options.json, document, "\n".join([str(table), *_told(options, profiles)]))

@@ -7,7 +7,7 @@ from .options import POLICY_HELP, Commands, add_json, add_map, add_mechanism, co
 _TEXT = f"""
 Prove that a mechanism keeps its promise, on the numbers that are sampled from: for every edge of
 the policy and every output. The options are those of 'release'; the exit code is 0 if the promise
-holds and 1 if it does not.
+is proved and 1 if it is not.
 
 This is the promise of a release without --mobility. (With --mobility the policy is repaired anew at
 every step; each such policy is kept by construction, and those drawn from tables are proved when

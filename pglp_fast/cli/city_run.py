@@ -24,7 +24,7 @@ from pglp_fast.report.inputs import in_utc
 
 from . import maps
 from .plans import headline_of
-from .read_back import evenly
+from .read_back import evenly, sample_in_words
 from .simulate_run import save_model
 
 parquet = Later("pyarrow.parquet")
@@ -94,6 +94,7 @@ class CityRun:
                 users=evenly(len(read.labels), _SHOWN), labels=read.labels,
                 times=in_utc(read.times),
                 title="A made-up city", note="Nobody in this report is real.",
+                sample=sample_in_words(len(read.labels), self._options.users),
                 overwrite=self._options.force,
             )  # fmt: skip
 

@@ -2,6 +2,7 @@
 
 import argparse
 from dataclasses import asdict
+from typing import Any, NamedTuple
 
 from pglp_fast.adversary.attack_table import OFTEN, warning
 from pglp_fast.errors import PGLPError
@@ -27,23 +28,47 @@ _MEANING = {
 }
 
 
-def _expected_error(plan: Plan) -> float | None:
-    """In km, of the policy on the whole map; None where only traces can have the mechanism, or it
-    would have to be solved for the map."""
-    if plan.model is not None and find(plan.mechanism).slow:
+class _Error(NamedTuple):
+    """Mean error in km under a policy, at the largest epsilon that it was used with."""
+
+    policy: str
+    epsilon: float
+    km: float
+
+
+def _expected_errors(plan: Plan, outcome: Outcome) -> list[_Error]:
+    """Of each policy that was used, on the whole map; without those of which only traces can have
+    the mechanism, or it would have to be solved for the map."""
+    names = plan.policy_set.names
+    used = outcome.used if plan.chooses else {plan.policy_set.default: plan.epsilon}
+    found = [(k, epsilon, _expected_error(plan, k, epsilon)) for k, epsilon in sorted(used.items())]
+    return [_Error(names[k], epsilon, km) for k, epsilon, km in found if km is not None]
+
+
+def _expected_error(plan: Plan, policy: int, epsilon: float) -> float | None:
+    own = plan.model is None and (policy, epsilon) == (plan.policy_set.default, plan.epsilon)
+    if find(plan.mechanism).slow and not own:
         return None
     try:
-        return expected_error(plan.for_rows())
+        return expected_error(plan.for_rows(policy, epsilon))
     except PGLPError:
         return None
 
 
-def _error_in_words(plan: Plan, km: float, under: str) -> str:
+def _errors_as_json(plan: Plan, errors: list[_Error]) -> Any:
+    """One figure; where policies or epsilons differ, one for each policy, by its name."""
+    if plan.chooses:
+        return {e.policy: {"epsilon": e.epsilon, "km": e.km} for e in errors}
+    return errors[0].km if errors else None
+
+
+def _error_in_words(plan: Plan, error: _Error) -> str:
+    under = f" under policy {error.policy}" if plan.policies else ""
+    km = f"{error.km:.3f} km"
+    if plan.many_epsilons:  # a smaller one errs by more
+        km = f"at least {km}, that at epsilon {error.epsilon:g}, the largest used"
     when = "" if plan.model is None else " and none is ruled out"
-    return (
-        f"expected error of a release{under}: {km:.3f} km, if each cell of the map is as "
-        f"likely{when}"
-    )
+    return f"expected error of a release{under}: {km}, if each cell of the map is as likely{when}"
 
 
 def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
@@ -52,7 +77,7 @@ def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
     spent, usual = outcome.most * plan.epsilon, outcome.median * plan.epsilon
     if outcome.epsilons is not None:
         spent, usual = outcome.epsilons
-    error, several = _expected_error(plan), " under policy default" if plan.policies else ""
+    errors = _expected_errors(plan, outcome)
     document = {
         "output": options.output,
         "rows": outcome.rows,
@@ -62,7 +87,7 @@ def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
         "kept": outcome.kept,
         "left_out": outcome.left,
         "headline": " ".join(told),
-        "expected_error_km": error,
+        "expected_error_km": _errors_as_json(plan, errors),
         "largest_epsilon_of_a_user": spent,
         "median_epsilon_of_a_user": usual,
         **facts,
@@ -89,7 +114,7 @@ def tell(options: argparse.Namespace, plan: Plan, outcome: Outcome) -> None:
         f"policy {facts['policy']} ({facts['edges']:,} edges), {plan.mechanism}, epsilon "
         f"{plan.epsilon:g} a release",
         *choices_in_words(plan),
-        *([] if error is None else [_error_in_words(plan, error, several)]),
+        *(_error_in_words(plan, error) for error in errors),
         f"epsilon adds up: {usual:g} for the median user ({outcome.median:g} releases), {spent:g} "
         f"for the one with most ({outcome.most:,})",
         "adversary: none. Rows were released one by one; who knows how people move may learn "

@@ -45,14 +45,16 @@ def headline_of(plan: pf.Plan, used: Mapping[int, float] | None = None) -> list[
     policies = plan.policy_set
     held = used or dict.fromkeys(range(len(policies.names)), plan.epsilon)
     repair = None if plan.model is None else plan.moving["repair"]
+    delta = 0.0 if plan.model is None else plan.moving["delta"]
     told = headlines(
         {policies.names[k]: (policies.graphs[k], held[k]) for k in sorted(held)},
         calibration=plan.calibration,
         repair=repair,
+        delta=delta,
     )
     if plan.many_epsilons and not used:
         told += f" That is at epsilon {plan.epsilon:g}; where another holds, so does its factor."
-    return [told] if repair is None else [told, explained(repair)]
+    return [told] if repair is None else [told, explained(repair, delta)]
 
 
 def reading(options: argparse.Namespace) -> dict[str, Any]:

@@ -42,14 +42,24 @@ class Traces(NamedTuple):
     chosen: dict[str, Any]
 
 
-def check_options(table: str, plan: pf.Plan) -> bool:
-    """Refuse options that a released table contradicts; False, and said, if it says nothing."""
+def check_options(table: str, plan: pf.Plan) -> dict[str, Any] | None:
+    """Refuse options that a released table contradicts; returns what it says about itself: None,
+    and said, if that is nothing. That it was seeded is said, too."""
     facts = released_facts(table)
     if facts is None:
         note(f"{table} {UNCHECKED}")
-        return False
+        return None
     check_facts(table, facts, plan)
-    return True
+    if facts.get("seeded"):
+        note(f"{table} was released with a seed: whoever knows it can subtract the noise")
+    return facts
+
+
+def sample_in_words(some: int, of: int) -> str | None:
+    """That only some persons are counted; None where all are."""
+    if some == of:
+        return None
+    return f"{some:,} of {of:,} persons, evenly picked; nothing here is about the others"
 
 
 def _released(options: argparse.Namespace) -> dict[str, Any]:

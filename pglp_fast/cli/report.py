@@ -108,6 +108,7 @@ def _report_traces(options: argparse.Namespace, out: Any, how: dict[str, Any]) -
     plan = plans.plan_of(options)
     read = read_back.read_traces(options, plan)
     releaser = plan.for_traces()
+    note, seeded = _checked(options, plan)
     pf.write_report(
         out,
         releaser,
@@ -116,7 +117,9 @@ def _report_traces(options: argparse.Namespace, out: Any, how: dict[str, Any]) -
         users=read_back.evenly(len(read.labels), options.users),
         labels=read.labels,
         times=in_utc(read.times),
-        note=_unchecked(options, plan),
+        note=note,
+        seeded=seeded,
+        sample=read_back.sample_in_words(len(read.labels), read.of),
         **how,
     )
     return len(read.events)
@@ -134,7 +137,8 @@ def _report_rows(options: argparse.Namespace, out: Any, how: dict[str, Any]) -> 
     found = read_back.read_rows(options, plan.map)
     truth = _wanted_truth(options, found.truth)
     known = np.ones(len(found.cell), bool) if truth is None else truth >= 0
-    note, others = _unchecked(options, plan), _under_others(found.chosen, plan.epsilon, known)
+    note, seeded = _checked(options, plan)
+    others = _under_others(found.chosen, plan.epsilon, known)
     if others.any():
         told = f"{int(others.sum()):,} rows under other policies or epsilons are left out."
         note, known = f"{note} {told}" if note else told, known & ~others
@@ -142,8 +146,9 @@ def _report_rows(options: argparse.Namespace, out: Any, how: dict[str, Any]) -> 
     true = None if truth is None else truth[known]
     times = in_utc(found.ms[known].astype("datetime64[ms]"))
     pf.write_report(
-        out, plan.for_rows(), found.cell[known], true, labels=labels, times=times, note=note, **how
-    )
+        out, plan.for_rows(), found.cell[known], true, labels=labels, times=times, note=note,
+        seeded=seeded, **how,
+    )  # fmt: skip
     return len(found.cell)
 
 
@@ -157,13 +162,15 @@ def _under_others(chosen: dict[str, Any], epsilon: float, known: Any) -> Any:
     return out & known
 
 
-def _unchecked(options: argparse.Namespace, plan: Any) -> str | None:
-    """What the page says of a table that does not say how it was released."""
+def _checked(options: argparse.Namespace, plan: Any) -> tuple[str | None, bool]:
+    """What the page says of a table that does not say how it was released; whether it was
+    seeded."""
     from . import read_back
 
-    if read_back.check_options(options.table, plan):
-        return None
-    return f"Nothing was checked: the table {read_back.UNCHECKED}."
+    facts = read_back.check_options(options.table, plan)
+    if facts is None:
+        return f"Nothing was checked: the table {read_back.UNCHECKED}.", False
+    return None, bool(facts.get("seeded"))
 
 
 def _wanted_truth(options: argparse.Namespace, truth: Any) -> Any:

@@ -47,6 +47,8 @@ _WHY = {
     proof.SPLIT: "the ends of an edge do not share one noise and one output set",
 }
 
+_CAPITALS = {"holds": "holds", "is not proved": "is NOT PROVED", "does not hold": "FAILS"}
+
 
 @dataclass(frozen=True)
 class Certificate:
@@ -95,10 +97,17 @@ class Certificate:
             return 0.0
         return hops * max(self.worst, 0.0) if self.ok and np.isfinite(hops) else np.inf
 
+    @property
+    def verdict(self) -> str:
+        """ "holds", "does not hold" or, where a premise or a bound on rounding is missing and no
+        ratio above the promise was found, "is not proved"."""
+        missing = self.reason == _WHY[proof.OUTSIDE] and self.worst <= self.epsilon
+        if self.reason == _NOT_PROVED or missing:
+            return "is not proved"
+        return "holds" if self.ok else "does not hold"
+
     def __str__(self) -> str:
-        verdict = "holds" if self.ok else f"FAILS: {self.reason}"
-        if self.reason == _NOT_PROVED:
-            verdict = f"is NOT PROVED: {self.reason}"
+        verdict = f"{_CAPITALS[self.verdict]}: {self.reason}".removesuffix(": ")
         where = f" at edge {self.edge}" if self.edge else ""
         text = (
             f"epsilon = {self.epsilon} promised, {self.worst:.9f} delivered{where}: the promise "

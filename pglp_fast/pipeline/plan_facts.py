@@ -94,6 +94,12 @@ def describe_plan(plan: "Plan") -> str:
         f"{times.shown(plan.step_ms)}",
         f"kept: {kept_words(plan.keep)}",
     ]
+    if plan.model is not None and plan.moving["delta"]:
+        delta = plan.moving["delta"]
+        lines.append(
+            f"delta {delta:g}: the least likely places, of mass up to that, are left out at each "
+            "step, and nothing is promised of them"
+        )
     lines += [] if plan.seed is None else ["seeded: for research, not for people"]
     return "\n".join(lines)
 

@@ -66,7 +66,8 @@ def trace_certificate(c: pf.TraceCertificate) -> Figures:
     """What is proved of all releases of traces."""
     names = ("ok", "reason", "worst", "rounding", "tables", "noises", "releases", "exposed")
     epsilons = sorted(c.delivered) or [c.promised]
-    return {name: getattr(c, name) for name in names} | {"epsilons": epsilons}
+    said = {"epsilons": epsilons, "verdict": c.verdict.told}
+    return {name: getattr(c, name) for name in names} | said
 
 
 def kept_figures(ledger: pf.Ledger, labelled: dict[int, str]) -> Figures:
@@ -119,7 +120,8 @@ def attack_figures(table: pf.AttackTable) -> Figures:
 
 
 def exact_certificate(m: pf.Mechanism) -> Figures:
-    return asdict(pf.certify(m))
+    found = pf.certify(m)
+    return asdict(found) | {"verdict": found.verdict}
 
 
 def cumulative(distance: NDArray[np.float64]) -> Figures:

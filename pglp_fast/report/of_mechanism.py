@@ -28,6 +28,8 @@ def report_mechanism(
     prior: Any,
     categories: Any,
     note: str | None,
+    seeded: bool,
+    sample: str | None,
 ) -> tuple[str, bool]:
     """(the page, whether it contains true locations)."""
     given, true = _pairs(m, released, truth)
@@ -54,7 +56,7 @@ def report_mechanism(
         + sections.certificate_section(f)
         + sections.policy_section(f, _settings(m, by, len(inside), prior), drawn)
     )
-    notes = []
+    notes = [*filter(None, [words.sampled(sample)])]
     if flat is not None and len(rows) < len(flat):
         notes.append(
             f"The map shows {len(rows):,} of {len(flat):,} releases; all figures are of all of "
@@ -64,11 +66,12 @@ def report_mechanism(
         notes.append("This file contains no true locations.")
     lead = f"Single releases by {by} at &epsilon; = {m.epsilon:g} under a policy graph"
     lead += "." if flat is None else f": {len(flat):,} of them."
-    told = headline(m.graph, m.epsilon, calibration=m.calibration)
-    lead = f'{told}</p><p class="note">{lead}'
+    told = headline(m.graph, m.epsilon, calibration=m.calibration, outputs=m.outputs)
+    lead = f'{told}</p><p class="note">{words.sampled(sample)}{lead}'
     data = embedded(f, called, m.graph, places, names)
     banners = words.unproved(note)
     banners += words.PRIVATE if true is not None else ""
+    banners += words.SEEDED if seeded else ""
     text = page.assemble(title or "Single releases", lead, banners, main, notes, data)
     return text, true is not None
 
@@ -155,7 +158,7 @@ def _settings(m: pf.Mechanism, by: str, inside: int, prior: Any) -> list[tuple[s
     return [
         ("Epsilon", f"{page.epsilon(m.epsilon)} for each release"),
         ("Mechanism", by),
-        ("Calibration", words.CALIBRATIONS[m.calibration]),
+        ("Calibration", words.calibration(m.calibration, m.outputs)),
         ("Domain", "the whole map" if m.domain is None else some),
         ("Prior", "even" if prior is None else "given"),
     ]

@@ -54,6 +54,8 @@ def report_traces(
     times: Any,
     categories: Any,
     note: str | None,
+    seeded: bool,
+    sample: str | None,
 ) -> tuple[str, bool]:
     """(the page, whether it contains true locations)."""
     attack = _checked_attack(releaser, result, truth)
@@ -89,12 +91,13 @@ def report_traces(
     )
     banners = words.unproved(note)
     banners += words.PRIVATE if true is not None else words.FIRST_KNOWN if private else ""
-    banners += words.SEEDED if releaser.rng is not None else ""
-    notes = _notes(n, len(rows), f["users"], found.notes, private)
+    banners += words.SEEDED if seeded or releaser.rng is not None else ""
+    notes = [*filter(None, [words.sampled(sample)])]
+    notes += _notes(n, len(rows), f["users"], found.notes, private)
     data = embedded(f, _WORDS, releaser.graph, found.users, None)
-    lead = _lead(releaser, evidence, n, f["users"], f["flags"]["steps"])
+    lead = words.sampled(sample) + _lead(releaser, evidence, n, f["users"], f["flags"]["steps"])
     told = _told(releaser, evidence)
-    meant = f"{explained(releaser.repair)} {_happened(f['flags'])}"
+    meant = f"{explained(releaser.repair, releaser.delta)} {_happened(f['flags'])}"
     lead = f'{told} {_learnt(f["attack"])}</p><p class="note">{meant}</p><p class="note">{lead}'
     return page.assemble(title or "Released traces", lead, banners, main, notes, data), private
 
@@ -220,7 +223,12 @@ def _told(releaser: pf.TraceReleaser, evidence: pf.Evidence) -> str:
         )
         for k in np.unique(policy[made]).tolist()
     }  # fmt: skip
-    return headlines(used, calibration=releaser.calibration, repair=releaser.repair)
+    return headlines(
+        used,
+        calibration=releaser.calibration,
+        repair=releaser.repair,
+        delta=releaser.delta,
+    )
 
 
 def _at(epsilon: NDArray[np.float64] | None, own: float) -> str:
@@ -264,7 +272,7 @@ def _settings(releaser: pf.TraceReleaser) -> list[tuple[str, str]]:
             + (", unless a policy or a run says another" if len(names) > 1 else ""),
         ),
         ("Mechanism", words.mechanism(releaser.per_component, releaser.remap is not None)),
-        ("Calibration", words.CALIBRATIONS[releaser.calibration]),
+        ("Calibration", words.calibration(releaser.calibration)),
         ("Repair", releaser.repair),
         (
             "Delta",

@@ -24,15 +24,17 @@ _PROOFS = {
     ),
 }
 
+_VERDICTS = {
+    "holds": '<span class="good">&#10003; proved</span>',
+    "is not proved": '<span class="bad">not proved</span>',
+    "does not hold": '<span class="bad">&#10007; broken</span>',
+}
+
 
 def tiles(f: Figures) -> str:
     """At a glance."""
     c = f["certificate"]
-    verdict = (
-        '<span class="good">&#10003; proved</span>'
-        if c["ok"]
-        else '<span class="bad">&#10007; broken</span>'
-    )
+    verdict = _VERDICTS[c["verdict"]]
     delivered = (
         f"{c['worst']:.6f} delivered at worst" if math.isfinite(c["worst"]) else "no edge to keep"
     )
@@ -161,7 +163,8 @@ def _certificate(f: Figures) -> str:
     if c["ok"]:
         body = '<p><strong class="good">The promise holds.</strong> '
     else:
-        body = f'<p><strong class="bad">The promise does not hold:</strong> {escape(c["reason"])}. '
+        said = f'<strong class="bad">The promise {c["verdict"]}:</strong>'
+        body = f"<p>{said} {escape(c['reason'])}. "
     how = _PROOFS[_proof(c) if traces else c["proof"]]
     what = f"all {value(c['releases'])} releases" if traces else f"{value(c['edges'])} edges"
     body += f"It was {'proved' if c['ok'] else 'checked'} for {what}, {how}.</p>"

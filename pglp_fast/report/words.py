@@ -27,6 +27,21 @@ SEEDED = banner(
 )
 
 
+def calibration(name: str, outputs: str = "component") -> str:
+    """Where noise comes from, and where releases may lie."""
+    if outputs == "map":
+        return (
+            "component: noise from the edges of the own component, any location of the map as "
+            "output"
+        )
+    return CALIBRATIONS[name]
+
+
+def sampled(sample: str | None) -> str:
+    """Of what the page tells a part."""
+    return "" if sample is None else f"A sample: {escape(sample)}. "
+
+
 def unproved(note: str | None) -> str:
     """A note on what this page stands on."""
     return "" if note is None else banner("Taken on trust.", escape(note))

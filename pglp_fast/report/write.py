@@ -28,6 +28,8 @@ def write_report(
     prior: ArrayLike | None = None,
     categories: ArrayLike | None = None,
     note: str | None = None,
+    seeded: bool = False,
+    sample: str | None = None,
     overwrite: bool = False,
 ) -> Path:
     """Write one HTML file on a release, which any browser opens without a network.
@@ -56,6 +58,9 @@ def write_report(
     prior : of a mechanism: how likely each location is, as for ``pf.utility``
     categories : one integer for each location, for the error E_poi
     note : put at the head of the page: what was taken on trust
+    seeded : whether the noise came from a seed, which the page then warns of; of a releaser with a
+        seed it is known
+    sample : of what the result is a part, such as "3 of 8 persons"; the page says so
     overwrite : replace a file that exists
 
     Returns
@@ -72,12 +77,13 @@ def write_report(
                 "evidence"
             )
         text, private = report_traces(
-            release, result, truth, title, users, labels, times, categories, note
+            release, result, truth, title, users, labels, times, categories, note, seeded, sample
         )
     elif isinstance(release, pf.Mechanism):
         text, private = report_mechanism(
-            release, result, truth, title, users, labels, times, prior, categories, note
-        )
+            release, result, truth, title, users, labels, times, prior, categories, note, seeded,
+            sample,
+        )  # fmt: skip
     else:
         raise pf.InvalidParameter(
             "the second argument must be a TraceReleaser or a mechanism, got "

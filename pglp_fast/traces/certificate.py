@@ -19,11 +19,12 @@ from .proof import Proof, largest
 
 class Verdict(NamedTuple):
     """What is proved of what was drawn from; ``delivered``: for each epsilon the largest ln
-    ratio."""
+    ratio; ``fails``: whether one was found above its epsilon."""
 
     delivered: dict[float, float]
     rounding: float
     reason: str
+    fails: bool = False
 
     @property
     def worst(self) -> float:
@@ -34,6 +35,13 @@ class Verdict(NamedTuple):
     def ok(self) -> bool:
         """Whether nothing is missing from the proof."""
         return not self.reason
+
+    @property
+    def told(self) -> str:
+        """What becomes of the promise."""
+        if self.ok:
+            return "holds"
+        return "does not hold" if self.fails else "is not proved"
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +136,7 @@ def in_words(
     """A certificate as a sentence; ``most``: the largest sum of epsilon of a person; ``bare``:
     persons of whom no edge was kept throughout."""
     told = "holds" if verdict.ok else f"is NOT PROVED: {verdict.reason}"
+    told = f"FAILS: {verdict.reason}" if verdict.fails else told
     drawn = f"{len(proof.tables):,} tables"
     drawn += f", {len(proof.claims):,} noises" if proof.claims else ""
     several = sorted(verdict.delivered)
@@ -153,13 +162,14 @@ def prove(proof: Proof, polygon: int, locations: Any) -> Verdict:
 
     Tables are proved already: nothing is drawn from one that is not. ``polygon``: which noise
     polygon kernels make of a sensitivity hull."""
-    found, rounding, reasons = list(proof.delivered.items()), 0.0, []
+    found, rounding, reasons, fails = list(proof.delivered.items()), 0.0, [], False
     for claim in _claims(proof.claims):
         dx, dy = (km / claim.denominator for km in locations.scale)
         K = np.asarray(noise_polygon.noise_polygon(claim.hull, polygon, dx, dy))
         gauge = max(gauges_of(K, claim.hull)) if len(claim.hull) > 1 else 0
         if not claim.inside or gauge > 1:
             reasons.append("an edge's difference lies outside the noise polygon")
+            fails |= gauge > 1
         found.append((claim.epsilon, claim.epsilon * float(gauge)))
         noise = Noise(K, claim.extent, claim.size, claim.boxed, claim.in_line)
         rounding = max(rounding, drawn_off(noise, drawn_cones(K), claim.epsilon, locations.stretch))
@@ -171,7 +181,7 @@ def prove(proof: Proof, polygon: int, locations: Any) -> Verdict:
     delivered = largest(found)
     if not reasons:  # proved exactly; logarithms round
         delivered = {epsilon: min(worst, epsilon) for epsilon, worst in delivered.items()}
-    return Verdict(delivered, rounding, "; ".join(dict.fromkeys(reasons)))
+    return Verdict(delivered, rounding, "; ".join(dict.fromkeys(reasons)), bool(fails))
 
 
 @dataclass(frozen=True)

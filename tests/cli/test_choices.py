@@ -148,3 +148,37 @@ def test_weights_go_all_the_way(here, capsys):
         for command in (["attack", "w1.csv"], ["report", "w1.csv", "-o", "v.html", "--force"]):
             run(*command, *other, code=2)
             assert words in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("moving", [True, False])
+def test_the_expected_error_is_of_what_was_used(here, capsys, moving):
+    """It was that of --policy at --epsilon, under which nobody was released."""
+    with (here / "t.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    with (here / "u.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0])
+        writer.writeheader()
+        writer.writerows(row | {"wish": "night", "eps": "0.5"} for row in rows)
+    how = [*(MOVES if moving else [*PROMISE, *MAP]), "--force"]
+    grid = pf.MobilityModel.open("m.npz").locations
+    m = {
+        (side, epsilon): pf.utility(pf.PPIM(pf.blocks(grid, side), epsilon=epsilon)).e_eu
+        for side, epsilon in ((3, 0.5), (3, 1.0), (4, 1.0), (4, 0.5))
+    }
+
+    def told(*more):
+        document = answer(capsys, "release", "u.csv", "-o", "v.csv", *how, *more)
+        run("release", "u.csv", "-o", "v.csv", *how, *more)
+        lines = capsys.readouterr().out.splitlines()
+        return document["expected_error_km"], [x for x in lines if x.startswith("expected error")]
+
+    km, (line,) = told("--epsilon-column", "eps")
+    assert km == {"default": {"epsilon": 0.5, "km": pytest.approx(m[3, 0.5])}}
+    assert f": at least {m[3, 0.5]:.3f} km, that at epsilon 0.5" in line
+    km, (line,) = told(*NIGHT, "--policy-column", "wish")
+    assert km == {"night": {"epsilon": 1.0, "km": pytest.approx(m[4, 1.0])}}
+    assert f"under policy night: {m[4, 1.0]:.3f} km, if each" in line
+    km, (line,) = told(*NIGHT, "--policy-column", "wish", "--epsilon-column", "eps")
+    assert km["night"]["km"] == pytest.approx(m[4, 0.5]) and "under policy night: at least" in line
+    km, (line,) = told()
+    assert km == pytest.approx(m[3, 1.0]) and f": {m[3, 1.0]:.3f} km, if each" in line

@@ -183,3 +183,33 @@ def test_no_truth_to_put_in(tables, tmp_path, capsys):
     assert main(["report", dropped, "-o", out, *PROMISE, *BOX, "--with-truth"]) == 2
     assert "has no true places, for --with-truth" in capsys.readouterr().err
     assert main(["report", dropped, "-o", out, *PROMISE, *BOX]) == 0
+
+
+def test_a_seeded_table_is_said_to_be_seeded(tables, tmp_path, capsys):
+    """The table says so of itself; the page said "proved", and nothing of the seed."""
+    moving = ["--mobility", tables["model"]]
+    for kind, more in (("private", moving), ("alone", BOX)):
+        out = tmp_path / f"{kind}.html"
+        assert main(["report", tables[kind], "-o", str(out), *PROMISE, *more]) == 0
+        assert "was released with a seed" in capsys.readouterr().err
+        assert "Seeded release." in out.read_text()
+    assert main(["attack", tables["private"], *PROMISE, *moving]) == 0
+    assert "was released with a seed" in capsys.readouterr().err
+    fresh = str(tmp_path / "fresh.csv")
+    assert main(["release", tables["trips"], "-o", fresh, *PROMISE, *BOX]) == 0
+    capsys.readouterr()
+    assert main(["report", fresh, "-o", str(tmp_path / "f.html"), *PROMISE, *BOX]) == 0
+    assert "seed" not in capsys.readouterr().err
+    assert "Seeded release." not in (tmp_path / "f.html").read_text()
+
+
+def test_a_report_on_some_persons_says_of_how_many(tables, tmp_path):
+    """It said "proved, all releases" of three of eight persons: in the lead and the notes."""
+    out, told = tmp_path / "r.html", "3 of 8 persons, evenly picked; nothing here is about the"
+    how = ["report", tables["private"], "-o", str(out), *PROMISE, "--mobility", tables["model"]]
+    assert main([*how, "--traces", "3"]) == 0
+    text = out.read_text()
+    assert text.count(f"A sample: {told} others") == 2
+    assert text.index(told) < text.index("3 users, ") and text.index("<footer") < text.rindex(told)
+    assert main([*how, "--force"]) == 0
+    assert "evenly picked" not in out.read_text()

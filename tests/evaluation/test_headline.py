@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 
 import pglp_fast as pf
+from pglp_fast.cli.plans import headline_of
 from pglp_fast.evaluation.headline import explained, headline, headlines
 from pglp_fast.evaluation.mean_error import expected_error
 
@@ -117,3 +118,47 @@ def test_several_policies_have_a_sentence_each():
     both = {"day": (pf.blocks(GRID, 3), 1.0), "night": (pf.blocks(GRID, 4), 0.5)}
     text = headlines(both, repair="nearest")
     assert text.count("Under policy") == 2 and "4 x 4 cells" in text and "e^0.5" in text
+
+
+def test_delta_leaves_places_out_and_the_headline_says_so():
+    """Two cells of one block, both possible, are told apart by delta alone: no step is repaired.
+    So the promise is of the places that delta keeps, and the others are an exception."""
+    g = pf.Grid.from_bounds(lat=(39.8, 39.88), lon=(116.2, 116.3), cell_km=1.0)
+    n, G = g.size, pf.blocks(g, 3)
+    M = pf.MobilityModel(g, np.eye(n) * 0.6 + 0.4 / n)
+    T = pf.TraceReleaser(G, M, epsilon=1.0, delta=0.02, rng=1)
+    p = np.full(n, 1e-4)
+    p[[0, g.cols, 3, g.cols + 3]] = 0.25
+    assert G.has_edges(np.array([[0, 2]]))[0]
+    runs = [T.run(np.full((300, 1), c), priors=np.tile(p / p.sum(), (300, 1))) for c in (0, 2)]
+    near, cut = (set(R.released.ravel().tolist()) for R in runs)
+    assert not near & cut and not any(R.added.any() for R in runs)
+    text, exact = (headline(G, 1.0, repair="min-area", delta=d) for d in (0.02, 0.0))
+    assert "still possible and in the smallest set of mass 1 - 0.02 cannot be told" in text
+    left = "among the least likely ones, of mass up to 0.02, that are left out"
+    assert f"repaired, the model of movement was wrong or the place was {left};" in text
+    assert f"wrong or the place was {left}" in headline(G, 1.0, repair="none", delta=0.02)
+    assert "left out" not in exact and "mass" not in exact
+    assert "of mass up to 0.02" in explained("min-area", 0.02)
+    assert "mass" not in explained("min-area")
+    with pytest.raises(pf.InvalidParameter, match="delta"):
+        headline(G, 1.0, delta=0.02)
+    plan = pf.Plan(policy="blocks:3", epsilon=1.0, mobility=M, step="5min", delta=0.02)
+    told, meant = headline_of(plan)
+    assert told == text and meant == explained("min-area", 0.02)
+    assert "delta 0.02: the least likely places" in plan.describe()
+
+
+def test_outputs_on_the_whole_map_do_not_tell_the_group():
+    """Half of the releases lie in another group: nobody knows the group, and nothing is promised of
+    it. Who has no edge is still given away exactly."""
+    g = pf.Grid(12, 12, cell_km=0.5)
+    G = pf.blocks(g, 3)
+    m = pf.PPIM(G, epsilon=1.0, outputs="map")
+    released = m.release(np.full(500, 13), rng=1)
+    assert (G.components[released] != G.components[13]).mean() > 0.3
+    text = headline(G, 1.0, outputs="map")
+    assert "may learn in which group" in text and "of which nothing is promised" in text
+    bare = pf.PolicyGraph.from_edges(g, [(0, 1)])
+    assert (pf.PPIM(bare, epsilon=1.0, outputs="map").release(np.full(50, 77), rng=1) == 77).all()
+    assert "given away exactly" in headline(bare, 1.0, outputs="map")

@@ -185,7 +185,7 @@ def test_a_weight_past_the_bound(name, epsilon):
         assert (c.edge, c.output) == ((s, r), z)
         assert c.worst == pytest.approx(epsilon + np.log(1.001), rel=1e-9)
         assert c.worst > epsilon
-        assert "FAILS" in str(c)
+        assert "FAILS" in str(c) and c.verdict == "does not hold"
         assert "e^epsilon" in c.reason
 
 

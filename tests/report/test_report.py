@@ -789,9 +789,22 @@ def test_a_broken_promise_is_said_first():
         "mixed": 0.0,
         "rounding": 0.0,
         "reason": "a ratio of weights is above e^epsilon",
+        "verdict": "does not hold",
     }
     text = sections.certificate_section({"mode": "single", "certificate": broken})
     assert "does not hold" in text and "above e^epsilon" in text and "promise holds" not in text
+
+
+def test_what_is_not_proved_is_not_said_to_be_broken(tmp_path):
+    """Float64 leaves the promise of thin points unproved: no ratio above it was found."""
+    p = pf.Points([[k * 1000.0, float(k % 2) * 1e-3] for k in range(40)], resolution_km=1e-3)
+    m = pf.PPIM(pf.complete(p), epsilon=1.0, sampler="geometric")
+    c = pf.certify(m)
+    assert not c.ok and c.verdict == "is not proved" and "is NOT PROVED" in str(c)
+    text = pf.write_report(tmp_path / "m.html", m).read_text("utf-8")
+    assert ">not proved<" in text and "The promise is not proved:" in text
+    assert "broken<" not in text and "does not hold" not in text and "proved</span>" in text
+    assert "&#10003; proved" not in text and "promise holds" not in text
 
 
 def test_a_large_report_is_thinned_out_and_says_so(city, monkeypatch, tmp_path):
@@ -1328,3 +1341,11 @@ def test_the_map_has_degrees_where_they_belong_and_zooms(browser, city, written)
     assert browser.ask(wide) == pytest.approx(before / 1.6, rel=1e-4)
     browser.click("#zoom-home")
     assert browser.ask(wide) == before and browser.problems == []
+
+
+def test_outputs_on_the_whole_map_are_told_as_they_are(tmp_path):
+    """The page said that outputs lie in the own component, and that the group is known."""
+    m = pf.PPIM(pf.blocks(pf.Grid(9, 9), 3), epsilon=1.0, outputs="map")
+    text = pf.write_report(tmp_path / "m.html", m).read_text("utf-8")
+    assert "may learn in which group" in text and "knows in which group" not in text
+    assert "any location of the map as output" in text and "an output there" not in text

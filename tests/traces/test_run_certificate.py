@@ -340,7 +340,7 @@ def test_an_edge_outside_the_hull_is_not_proved(noisy):
     c = certified(with_claim(noisy[0], missed), *noisy[1:])
     assert not c.ok
     assert c.reason == "an edge's difference lies outside the noise polygon"
-    assert "is NOT PROVED: an edge's difference" in str(c)
+    assert "is NOT PROVED: an edge's difference" in str(c) and c.verdict.told == "is not proved"
 
 
 def test_a_noise_polygon_that_is_too_small_is_not_proved(noisy, monkeypatch):
@@ -352,6 +352,7 @@ def test_a_noise_polygon_that_is_too_small_is_not_proved(noisy, monkeypatch):
     c = certified(*noisy)
     assert not c.ok
     assert c.worst > c.promised
+    assert "the promise FAILS: an edge's" in str(c) and c.verdict.told == "does not hold"
 
 
 def test_a_noise_polygon_that_misses_a_corner_is_not_proved(noisy, monkeypatch):
