@@ -15,6 +15,8 @@ settings.register_profile(
     max_examples=60,
     suppress_health_check=[HealthCheck.too_slow],
 )
+# some 50,000 examples of hostile input, the same at each run: a stage of .ci/run
+settings.register_profile("ci", settings.get_profile("fixed"), max_examples=700)
 # other cases at each run, and many more: HYPOTHESIS_PROFILE=thorough pytest tests/properties
 settings.register_profile(
     "thorough",
